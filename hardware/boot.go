@@ -1,0 +1,104 @@
+package hardware
+
+import (
+	"net/netip"
+	"time"
+)
+
+// Target is what a machine boots next.
+type Target string
+
+// The targets.
+const (
+	// TargetNone: an address at most, never a boot program.
+	TargetNone Target = "none"
+	// TargetDisk: the machine is sent on to its own disk.
+	TargetDisk Target = "disk"
+	// TargetWorker: our kernel, initramfs and a boot token.
+	TargetWorker Target = "worker"
+)
+
+// Scope is what a boot token allows its worker.
+type Scope string
+
+// The scopes.
+const (
+	ScopeEnrol Scope = "enrol" // report capped facts, nothing else
+	ScopeIdle  Scope = "idle"  // stay connected, wait
+	ScopeWork  Scope = "work"  // run the actions of a workflow
+)
+
+// Next is the answer of workflow.NextBoot: what this machine boots, and why.
+// dhcp, ipxe and power control all obey the same value.
+type Next struct {
+	Target Target `json:"target"`
+	Scope  Scope  `json:"scope,omitempty"`
+	Reason Reason `json:"reason"`
+}
+
+// Boot is one boot of one machine, from the first DHCP packet of its firmware
+// on. It owns the token that lets its worker in. Engine-written.
+type Boot struct {
+	// ID is a ULID: sorts by start time.
+	ID       string    `json:"id"`
+	Hardware string    `json:"hardware"` // uid
+	Started  time.Time `json:"started"`
+	// Deadline ends the token's life; it is moved on while the boot downloads.
+	Deadline time.Time `json:"deadline"`
+	MAC      MAC       `json:"mac"`
+	XID      uint32    `json:"xid"`
+	Firmware Firmware  `json:"firmware"`
+	// Client is the ACKed address; the token goes to nobody else.
+	Client netip.Addr `json:"client,omitzero"`
+	// Server is our address as this client was told.
+	Server netip.Addr `json:"server,omitzero"`
+	Next   Next       `json:"next"`
+	// Programs counts how often an iPXE of ours was named in this boot; a second
+	// time means that the chain loops.
+	Programs int `json:"programs,omitempty"`
+	// Phase is the furthest step this boot reached.
+	Phase Phase `json:"phase,omitempty"`
+	// WorkerKey is the ed25519 public key the token is bound to, once redeemed.
+	WorkerKey []byte `json:"workerKey,omitempty"`
+	// Closed: a newer boot took over, or the machine went on to its disk.
+	Closed bool `json:"closed,omitempty"`
+}
+
+// Phase is how far a boot has come; it never goes backwards.
+type Phase int
+
+// The phases in order.
+const (
+	PhaseDHCP Phase = iota
+	PhaseAddress
+	PhaseProgram
+	PhaseScript
+	PhaseKernel
+	PhaseWorker
+)
+
+// BootDeadline is how long a boot's token lives.
+const BootDeadline = 30 * time.Minute
+
+// bootRetry is how long a retransmitted DISCOVER with one xid belongs to one boot.
+// edk2 and option ROMs give up within a minute (4+8+16+32 s).
+const bootRetry = 90 * time.Second
+
+// Supersedes reports whether a first packet (xid, from our iPXE stage or not) at
+// now starts a new boot over b, the machine's current one.
+//
+// Firmware retransmits with one xid and some derive the xid from the MAC, so an
+// equal xid is the same boot only while nothing came of it. iPXE's own DISCOVER
+// continues the firmware's boot until the script was fetched: after that, iPXE in
+// a NIC's ROM is the firmware of the next power-on.
+func (b *Boot) Supersedes(xid uint32, ipxe bool, now time.Time) bool {
+	switch {
+	case b == nil || b.Closed || now.After(b.Deadline):
+		return true
+	case ipxe && b.Phase < PhaseScript:
+		return now.Sub(b.Started) > BootDeadline
+	case b.XID == xid && b.Phase < PhaseProgram:
+		return now.Sub(b.Started) > bootRetry
+	}
+	return true
+}

@@ -1,0 +1,17 @@
+package hardware
+
+// Firmware is what a netbooting client is, from DHCP options 60, 77, 93 and 175.
+type Firmware string
+
+// The firmware classes.
+const (
+	FirmwareNone    Firmware = ""                // not netbooting: an OS or our worker
+	FirmwareBIOS    Firmware = "bios-pxe"        // arch 0
+	FirmwareUEFI    Firmware = "uefi-pxe"        // arch 7, 9
+	FirmwareUEFIARM Firmware = "uefi-pxe-arm64"  // arch 11
+	FirmwareHTTP    Firmware = "uefi-http"       // arch 15, 16, class HTTPClient
+	FirmwareHTTPARM Firmware = "uefi-http-arm64" // arch 19
+	FirmwareIPXE    Firmware = "ipxe"            // any iPXE that can fetch over HTTP
+	FirmwareIPXEMin Firmware = "ipxe-nohttp"     // an iPXE that cannot
+	FirmwareUnknown Firmware = "unknown"         // netboots, architecture not known to us
+)

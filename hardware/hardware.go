@@ -1,0 +1,186 @@
+package hardware
+
+import (
+	"fmt"
+	"net/netip"
+)
+
+// Hardware is a machine's record. Spec is written by operators only, Status by
+// the engine only, Facts by the worker through the engine; the store keeps the
+// three under keys of their own.
+type Hardware struct {
+	Meta   Meta   `json:"metadata"`
+	Spec   Spec   `json:"spec"`
+	Status Status `json:"status,omitzero"`
+	Facts  *Facts `json:"facts,omitempty"`
+}
+
+// Spec is what operators say of a machine.
+type Spec struct {
+	// Interfaces are the NICs we may hear from; at least one.
+	Interfaces []NIC `json:"interfaces"`
+	// Hostname of the installed system; the record's name where empty.
+	Hostname string `json:"hostname,omitempty"`
+	// Netboot says whether the machine may boot from us.
+	Netboot Netboot `json:"netboot,omitzero"`
+	// Arch is the CPU architecture as Debian names it: amd64 (default) or arm64.
+	Arch string `json:"arch,omitempty"`
+	// SSHKeys are authorised for the default user of the installed system.
+	SSHKeys []string `json:"sshKeys,omitempty"`
+	// UserData is cloud-init user-data used when a workflow names none.
+	UserData string `json:"userData,omitempty" secret:"true"`
+	// Protect forbids any write to the machine's disks.
+	Protect bool `json:"protect,omitempty"`
+	// KernelArgs are appended to the worker's kernel command line.
+	KernelArgs []string `json:"kernelArgs,omitempty"`
+	// Notes are for people.
+	Notes string `json:"notes,omitempty"`
+}
+
+// NIC is one network interface and the addresses reserved for it.
+type NIC struct {
+	MAC MAC `json:"mac"`
+	// Name is the interface name in the installed system, where one is wanted.
+	Name string `json:"name,omitempty"`
+	// Addresses are reservations with the prefix length of the Subnet they are in;
+	// DHCPv4 hands out the first IPv4 address that is in the packet's Subnet.
+	Addresses []netip.Prefix `json:"addresses,omitempty"`
+	// DHCP false: we never answer this NIC. Default true.
+	DHCP *bool `json:"dhcp,omitempty"`
+}
+
+// Answered reports whether DHCP answers this NIC.
+func (n NIC) Answered() bool { return n.DHCP == nil || *n.DHCP }
+
+// Netboot holds the two switches of an operator; both default to true. The
+// engine never writes them.
+type Netboot struct {
+	AllowPXE      *bool `json:"allowPXE,omitempty"`
+	AllowWorkflow *bool `json:"allowWorkflow,omitempty"`
+}
+
+// PXE reports whether the machine may be given a boot program at all.
+func (n Netboot) PXE() bool { return n.AllowPXE == nil || *n.AllowPXE }
+
+// Workflow reports whether the machine may boot the worker for a workflow.
+func (n Netboot) Workflow() bool { return n.AllowWorkflow == nil || *n.AllowWorkflow }
+
+// HostName is the host name of the installed system.
+func (h *Hardware) HostName() string {
+	if h.Spec.Hostname != "" {
+		return h.Spec.Hostname
+	}
+	return h.Meta.Name
+}
+
+// Arch is the CPU architecture, amd64 where the record names none.
+func (h *Hardware) Arch() string {
+	if h.Spec.Arch != "" {
+		return h.Spec.Arch
+	}
+	return "amd64"
+}
+
+// NIC returns the interface with that MAC.
+func (h *Hardware) NIC(m MAC) (NIC, bool) {
+	for _, n := range h.Spec.Interfaces {
+		if n.MAC == m {
+			return n, true
+		}
+	}
+	return NIC{}, false
+}
+
+// Reservation is the first IPv4 address of the NIC that lies in the subnet.
+func (n NIC) Reservation(s *Subnet) (netip.Addr, bool) {
+	for _, p := range n.Addresses {
+		if p.Addr().Is4() && s.Spec.Prefix.Contains(p.Addr()) {
+			return p.Addr(), true
+		}
+	}
+	return netip.Addr{}, false
+}
+
+// Limits on one Hardware record, so that a record always fits the store's value
+// limit of 1 MiB and a DHCP reply its packet.
+const (
+	MaxInterfaces = 32
+	MaxAddresses  = 16
+	MaxSSHKeys    = 64
+	MaxUserData   = 256 << 10
+)
+
+// Validate says everything that is wrong with the record by itself, as an
+// *Invalid; what is wrong between records (two machines with one MAC) the store
+// says.
+func (h *Hardware) Validate() error {
+	c := NewChecker("hardware", h.Meta.Name)
+	c.Meta(h.Meta)
+	s := &h.Spec
+	if len(s.Interfaces) == 0 {
+		c.Addf("spec.interfaces", "is empty (list at least the NIC that netboots: `- mac: 52:54:00:12:34:56`)")
+	}
+	if len(s.Interfaces) > MaxInterfaces {
+		c.Addf("spec.interfaces", "has %d entries, the limit is %d", len(s.Interfaces), MaxInterfaces)
+	}
+	if s.Hostname != "" {
+		c.Add("spec.hostname", ValidHostname(s.Hostname))
+	}
+	if s.Arch != "" && s.Arch != "amd64" && s.Arch != "arm64" {
+		c.Addf("spec.arch", "%q is not known (amd64 or arm64)", s.Arch)
+	}
+	seenMAC, seenAddr := map[MAC]int{}, map[netip.Addr]string{}
+	for i, n := range s.Interfaces {
+		n.check(c, fmt.Sprintf("spec.interfaces[%d]", i), i, seenMAC, seenAddr)
+	}
+	for i, a := range s.KernelArgs {
+		c.Add(fmt.Sprintf("spec.kernelArgs[%d]", i), ValidKernelArg(a))
+	}
+	if len(s.SSHKeys) > MaxSSHKeys {
+		c.Addf("spec.sshKeys", "has %d entries, the limit is %d", len(s.SSHKeys), MaxSSHKeys)
+	}
+	for i, k := range s.SSHKeys {
+		c.Add(fmt.Sprintf("spec.sshKeys[%d]", i), validSSHKey(k))
+	}
+	if len(s.UserData) > MaxUserData {
+		c.Addf("spec.userData", "has %d bytes, the limit is %d", len(s.UserData), MaxUserData)
+	}
+	return c.Err()
+}
+
+func (n NIC) check(c *Checker, path string, i int, macs map[MAC]int, addrs map[netip.Addr]string) {
+	switch {
+	case n.MAC.IsZero():
+		c.Addf(path+".mac", "is missing (write it as 52:54:00:12:34:56)")
+	case n.MAC.IsMulticast():
+		c.Addf(path+".mac", "%s is a group address, no NIC has it", n.MAC)
+	default:
+		if j, ok := macs[n.MAC]; ok {
+			c.Addf(path+".mac", "%s is also in spec.interfaces[%d]", n.MAC, j)
+		}
+		macs[n.MAC] = i
+	}
+	if len(n.Name) > 15 {
+		c.Addf(path+".name", "%.20q has %d bytes, Linux takes 15", n.Name, len(n.Name))
+	} else if n.Name != "" {
+		c.Add(path+".name", ValidName(n.Name))
+	}
+	if len(n.Addresses) > MaxAddresses {
+		c.Addf(path+".addresses", "has %d entries, the limit is %d", len(n.Addresses), MaxAddresses)
+	}
+	for j, p := range n.Addresses {
+		at := fmt.Sprintf("%s.addresses[%d]", path, j)
+		a := p.Addr()
+		switch {
+		case !p.IsValid():
+			c.Addf(at, "is not an address with a prefix length (write it as 10.0.0.5/24)")
+		case a.IsUnspecified() || a.IsMulticast() || a.IsLoopback() || a.Zone() != "":
+			c.Addf(at, "%s cannot be given to a machine", a)
+		case a.Is4() && p.Bits() < 31 && (a == p.Masked().Addr() || a == broadcast(p)):
+			c.Addf(at, "%s is the network or broadcast address of %s", a, p.Masked())
+		case addrs[a] != "":
+			c.Addf(at, "%s is also at %s", a, addrs[a])
+		}
+		addrs[a] = at
+	}
+}

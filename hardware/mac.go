@@ -1,0 +1,70 @@
+package hardware
+
+import (
+	"encoding/hex"
+	"fmt"
+	"strings"
+)
+
+// MAC is an EUI-48 hardware address in network order. The zero value means
+// "none".
+type MAC [6]byte
+
+// ParseMAC reads the usual spellings of an EUI-48: 52:54:00:12:34:56,
+// 52-54-00-12-34-56, 5254.0012.3456 and 525400123456, in either case.
+func ParseMAC(s string) (MAC, error) {
+	bad := func() (MAC, error) {
+		return MAC{}, fmt.Errorf("%.40q is not a MAC address (write it as 52:54:00:12:34:56)", s)
+	}
+	var digits string
+	switch {
+	case len(s) == 17 && (s[2] == ':' || s[2] == '-'):
+		digits = strings.ReplaceAll(s, s[2:3], "")
+	case len(s) == 14 && s[4] == '.':
+		digits = strings.ReplaceAll(s, ".", "")
+	default:
+		digits = s
+	}
+	if len(digits) != 12 {
+		return bad()
+	}
+	var m MAC
+	if _, err := hex.Decode(m[:], []byte(digits)); err != nil {
+		return bad()
+	}
+	return m, nil
+}
+
+// String is the lower-case colon form, 52:54:00:12:34:56.
+func (m MAC) String() string {
+	return fmt.Sprintf("%02x:%02x:%02x:%02x:%02x:%02x", m[0], m[1], m[2], m[3], m[4], m[5])
+}
+
+// IsZero reports whether m is "none".
+func (m MAC) IsZero() bool { return m == MAC{} }
+
+// IsMulticast reports the group bit: such an address never identifies a NIC
+// (IEEE 802-2014, section 8.2).
+func (m MAC) IsMulticast() bool { return m[0]&1 == 1 }
+
+// MarshalText writes the colon form; the zero MAC is empty text.
+func (m MAC) MarshalText() ([]byte, error) {
+	if m.IsZero() {
+		return nil, nil
+	}
+	return []byte(m.String()), nil
+}
+
+// UnmarshalText is ParseMAC; empty text is the zero MAC.
+func (m *MAC) UnmarshalText(b []byte) error {
+	if len(b) == 0 {
+		*m = MAC{}
+		return nil
+	}
+	v, err := ParseMAC(string(b))
+	if err != nil {
+		return err
+	}
+	*m = v
+	return nil
+}

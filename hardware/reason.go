@@ -1,0 +1,184 @@
+package hardware
+
+import "sort"
+
+// Reason says why a packet or a machine got its answer. The set is closed: the
+// same value is the log attribute, the metric label, the timeline's sentence and
+// the heading in deploy/docs/troubleshooting.md.
+type Reason string
+
+// What DHCP decided.
+const (
+	ReasonMalformed       Reason = "malformed"
+	ReasonNotForUs        Reason = "not-for-us"
+	ReasonUnknownMachine  Reason = "unknown-machine"
+	ReasonNoSubnet        Reason = "no-subnet"
+	ReasonSubnetOff       Reason = "subnet-off"
+	ReasonNICOff          Reason = "nic-off"
+	ReasonNoReservation   Reason = "no-reservation"
+	ReasonOtherServer     Reason = "other-server"
+	ReasonWrongAddress    Reason = "wrong-address"
+	ReasonNoServerAddress Reason = "no-server-address"
+	ReasonTwoAddresses    Reason = "two-server-addresses"
+	ReasonOffered         Reason = "offered"
+	ReasonAcked           Reason = "acked"
+	ReasonInformed        Reason = "informed"
+	ReasonReleased        Reason = "released"
+	ReasonDeclined        Reason = "declined"
+	ReasonRateLimited     Reason = "rate-limited"
+	ReasonStoreFailed     Reason = "store-failed"
+	ReasonBootProgram     Reason = "boot-program"
+	ReasonBootScript      Reason = "boot-script"
+	ReasonUnknownFirmware Reason = "unknown-firmware"
+	ReasonProgramLoop     Reason = "boot-program-loop"
+	ReasonNoBootAssets    Reason = "no-boot-assets"
+)
+
+// What a machine boots next.
+const (
+	ReasonPXEDenied       Reason = "pxe-denied"
+	ReasonWorkflowDenied  Reason = "workflow-denied"
+	ReasonWorkflowActive  Reason = "workflow-active"
+	ReasonPendingApproval Reason = "pending-approval"
+	ReasonProvisioned     Reason = "provisioned"
+	ReasonNothingToDo     Reason = "nothing-to-do"
+	ReasonOnHold          Reason = "on-hold"
+	ReasonRetired         Reason = "retired"
+)
+
+// What happened in a boot.
+const (
+	ReasonBootStarted     Reason = "boot-started"
+	ReasonProgramSent     Reason = "boot-program-sent"
+	ReasonProgramFailed   Reason = "boot-program-failed"
+	ReasonFileNotFound    Reason = "file-not-found"
+	ReasonBadName         Reason = "bad-file-name"
+	ReasonScriptSent      Reason = "boot-script-sent"
+	ReasonScriptNoToken   Reason = "script-without-token"
+	ReasonKernelSent      Reason = "kernel-sent"
+	ReasonInitramfsSent   Reason = "initramfs-sent"
+	ReasonWorkerConnected Reason = "worker-connected"
+	ReasonWorkerLost      Reason = "worker-lost"
+	ReasonWorkerTooOld    Reason = "worker-too-old"
+	ReasonTokenUnknown    Reason = "token-unknown"
+	ReasonTokenExpired    Reason = "token-expired"
+	ReasonTokenStolen     Reason = "token-other-key"
+	ReasonTokenSuperseded Reason = "token-superseded"
+	ReasonFactsReported   Reason = "facts-reported"
+	ReasonSentToDisk      Reason = "sent-to-disk"
+	ReasonOSSeen          Reason = "os-seen"
+)
+
+// What happened to a workflow.
+const (
+	ReasonWorkflowCreated   Reason = "workflow-created"
+	ReasonWorkflowStarted   Reason = "workflow-started"
+	ReasonActionStarted     Reason = "action-started"
+	ReasonActionSucceeded   Reason = "action-succeeded"
+	ReasonActionFailed      Reason = "action-failed"
+	ReasonActionTimeout     Reason = "action-timeout"
+	ReasonActionRetry       Reason = "action-retry"
+	ReasonActionInterrupted Reason = "action-interrupted"
+	ReasonWorkflowSucceeded Reason = "workflow-succeeded"
+	ReasonWorkflowFailed    Reason = "workflow-failed"
+	ReasonWorkflowTimeout   Reason = "workflow-timeout"
+	ReasonWorkflowCancelled Reason = "workflow-cancelled"
+	ReasonRecordCreated     Reason = "record-created"
+	ReasonRecordChanged     Reason = "record-changed"
+	ReasonRecordDeleted     Reason = "record-deleted"
+	ReasonStateChanged      Reason = "state-changed"
+)
+
+// reasons has the sentence of every Reason, as the timeline prints it.
+var reasons = map[Reason]string{
+	ReasonMalformed:       "the packet is not valid DHCP",
+	ReasonNotForUs:        "the packet is not a request to a server",
+	ReasonUnknownMachine:  "no Hardware record has this MAC",
+	ReasonNoSubnet:        "no Subnet record covers the network the packet came from",
+	ReasonSubnetOff:       "the Subnet's mode is off",
+	ReasonNICOff:          "the record says dhcp: false for this NIC",
+	ReasonNoReservation:   "the record reserves no address in this Subnet for this NIC",
+	ReasonOtherServer:     "the client chose another DHCP server",
+	ReasonWrongAddress:    "the client asked for an address that is not its own",
+	ReasonNoServerAddress: "we have no address of our own that this client could reach",
+	ReasonTwoAddresses:    "two of our addresses fit this client; set the Subnet's advertise",
+	ReasonOffered:         "offered an address",
+	ReasonAcked:           "confirmed the address",
+	ReasonInformed:        "answered a request for options only",
+	ReasonReleased:        "the client gave its address back",
+	ReasonDeclined:        "the client says its address is in use by another machine",
+	ReasonRateLimited:     "too many packets from strangers",
+	ReasonStoreFailed:     "the store refused to write",
+	ReasonBootProgram:     "named a boot program",
+	ReasonBootScript:      "named the boot script",
+	ReasonUnknownFirmware: "the firmware's architecture code has no boot program",
+	ReasonProgramLoop:     "our boot program started and asked for itself again",
+	ReasonNoBootAssets:    "this binary has no boot programs inside; run `make assets` and build again",
+
+	ReasonPXEDenied:       "the record says allowPXE: false",
+	ReasonWorkflowDenied:  "the record says allowWorkflow: false",
+	ReasonWorkflowActive:  "a workflow waits for this machine",
+	ReasonPendingApproval: "the machine is pending; accept it first",
+	ReasonProvisioned:     "the machine is provisioned and boots its disk",
+	ReasonNothingToDo:     "no workflow for this machine; it boots its disk",
+	ReasonOnHold:          "the machine is on hold and waits for a human",
+	ReasonRetired:         "the machine is retired",
+
+	ReasonBootStarted:     "the firmware asked for a boot",
+	ReasonProgramSent:     "sent the boot program",
+	ReasonProgramFailed:   "the boot program was not taken to its end",
+	ReasonFileNotFound:    "a file was asked for that we do not have",
+	ReasonBadName:         "a file name was refused",
+	ReasonScriptSent:      "sent the boot script",
+	ReasonScriptNoToken:   "sent a boot script without a token: the asking address is not this boot's",
+	ReasonKernelSent:      "sent the kernel",
+	ReasonInitramfsSent:   "sent the initramfs",
+	ReasonWorkerConnected: "the worker is connected",
+	ReasonWorkerLost:      "the worker's connection ended",
+	ReasonWorkerTooOld:    "the worker speaks a protocol that is too old and was told to reboot",
+	ReasonTokenUnknown:    "a worker came with a token that is not ours",
+	ReasonTokenExpired:    "a worker came with a token that has expired",
+	ReasonTokenStolen:     "a second key came with this boot's token; the machine is on hold",
+	ReasonTokenSuperseded: "a worker came with the token of an earlier boot",
+	ReasonFactsReported:   "the worker reported what is in the machine",
+	ReasonSentToDisk:      "told the machine to boot its disk",
+	ReasonOSSeen:          "the installed system asked for its address",
+
+	ReasonWorkflowCreated:   "workflow created",
+	ReasonWorkflowStarted:   "workflow started",
+	ReasonActionStarted:     "action started",
+	ReasonActionSucceeded:   "action done",
+	ReasonActionFailed:      "action failed",
+	ReasonActionTimeout:     "action ran out of time",
+	ReasonActionRetry:       "action will be tried again",
+	ReasonActionInterrupted: "the machine restarted during the action",
+	ReasonWorkflowSucceeded: "workflow done",
+	ReasonWorkflowFailed:    "workflow failed",
+	ReasonWorkflowTimeout:   "workflow ran out of time",
+	ReasonWorkflowCancelled: "workflow cancelled",
+	ReasonRecordCreated:     "record created",
+	ReasonRecordChanged:     "record changed",
+	ReasonRecordDeleted:     "record deleted",
+	ReasonStateChanged:      "the machine's state changed",
+}
+
+// Sentence is the Reason in words.
+func (r Reason) Sentence() string {
+	if s, ok := reasons[r]; ok {
+		return s
+	}
+	return string(r)
+}
+
+// Known reports whether r is one of ours.
+func (r Reason) Known() bool { _, ok := reasons[r]; return ok }
+
+// Reasons lists the closed set, sorted.
+func Reasons() []Reason {
+	out := make([]Reason, 0, len(reasons))
+	for r := range reasons {
+		out = append(out, r)
+	}
+	sort.Slice(out, func(i, j int) bool { return out[i] < out[j] })
+	return out
+}

@@ -1,0 +1,118 @@
+package hardware
+
+import "time"
+
+// State is where a machine is in its life. It moves
+// pending → available → provisioning → provisioned → releasing → available,
+// to failed from each moving state, and ends at retired.
+type State string
+
+// The states.
+const (
+	StatePending      State = "pending"
+	StateAvailable    State = "available"
+	StateProvisioning State = "provisioning"
+	StateProvisioned  State = "provisioned"
+	StateReleasing    State = "releasing"
+	StateFailed       State = "failed"
+	StateRetired      State = "retired"
+)
+
+// Status is what the engine knows of a machine; nobody else writes it.
+type Status struct {
+	State State     `json:"state,omitempty"`
+	Since time.Time `json:"since,omitzero"`
+	// Hold: the machine waits for a human; HoldReason says why.
+	Hold       bool   `json:"hold,omitempty"`
+	HoldReason Reason `json:"holdReason,omitempty"`
+	// Installed: we wrote an operating system to its disk and it is still there.
+	Installed bool `json:"installed,omitempty"`
+	// Workflow is the name of the active workflow, or of the last one.
+	Workflow string `json:"workflow,omitempty"`
+}
+
+// Facts are what the worker found in the machine.
+type Facts struct {
+	Collected time.Time `json:"collected,omitzero"`
+	Firmware  string    `json:"firmware,omitempty"` // bios or uefi
+	// SecureBoot is "on", "off" or "" where the firmware does not say.
+	SecureBoot  string     `json:"secureBoot,omitempty"`
+	Arch        string     `json:"arch,omitempty"`
+	CPUModel    string     `json:"cpuModel,omitempty"`
+	CPUs        int        `json:"cpus,omitempty"` // logical
+	MemoryBytes uint64     `json:"memoryBytes,omitempty"`
+	Vendor      string     `json:"vendor,omitempty"`
+	Product     string     `json:"product,omitempty"`
+	Serial      string     `json:"serial,omitempty"`
+	UUID        string     `json:"uuid,omitempty"`
+	Disks       []DiskFact `json:"disks,omitempty"`
+	NICs        []NICFact  `json:"nics,omitempty"`
+	// Kernel is the worker's kernel release; Worker its version.
+	Kernel string `json:"kernel,omitempty"`
+	Worker string `json:"worker,omitempty"`
+}
+
+// DiskFact is one disk as the worker's kernel sees it.
+type DiskFact struct {
+	Path       string `json:"path"`
+	Bytes      uint64 `json:"bytes"`
+	Serial     string `json:"serial,omitempty"`
+	WWN        string `json:"wwn,omitempty"`
+	Model      string `json:"model,omitempty"`
+	Transport  string `json:"transport,omitempty"` // nvme, sata, sas, virtio, usb, …
+	Rotational bool   `json:"rotational,omitempty"`
+	ReadOnly   bool   `json:"readOnly,omitempty"`
+	Removable  bool   `json:"removable,omitempty"`
+}
+
+// NICFact is one network interface as the worker's kernel sees it.
+type NICFact struct {
+	Name   string `json:"name"`
+	MAC    MAC    `json:"mac"`
+	Driver string `json:"driver,omitempty"`
+	Link   bool   `json:"link"`
+	Mbps   int    `json:"mbps,omitempty"`
+}
+
+// Limits on facts: they come from a machine we do not trust.
+const (
+	maxFactText  = 128
+	maxFactDisks = 256
+	maxFactNICs  = 64
+)
+
+// Cap cuts the facts to sizes that any record can hold and drops control
+// characters; what a hostile machine sends becomes short plain text.
+func (f *Facts) Cap() {
+	for _, s := range []*string{&f.Firmware, &f.SecureBoot, &f.Arch, &f.CPUModel, &f.Vendor, &f.Product, &f.Serial, &f.UUID, &f.Kernel, &f.Worker} {
+		*s = PlainText(*s, maxFactText)
+	}
+	f.Disks = f.Disks[:min(len(f.Disks), maxFactDisks)]
+	for i := range f.Disks {
+		d := &f.Disks[i]
+		for _, s := range []*string{&d.Path, &d.Serial, &d.WWN, &d.Model, &d.Transport} {
+			*s = PlainText(*s, maxFactText)
+		}
+	}
+	f.NICs = f.NICs[:min(len(f.NICs), maxFactNICs)]
+	for i := range f.NICs {
+		n := &f.NICs[i]
+		n.Name, n.Driver = PlainText(n.Name, maxFactText), PlainText(n.Driver, maxFactText)
+	}
+}
+
+// PlainText makes s valid UTF-8 without control characters, of at most limit bytes.
+func PlainText(s string, limit int) string {
+	out := make([]rune, 0, min(len(s), limit))
+	n := 0
+	for _, r := range s {
+		if r < ' ' || r == 0x7f || (r >= 0x80 && r < 0xa0) {
+			r = ' '
+		}
+		if n += len(string(r)); n > limit {
+			break
+		}
+		out = append(out, r)
+	}
+	return string(out)
+}
