@@ -3,7 +3,15 @@ module github.com/rackstrap/rackstrap
 go 1.26.0
 
 require (
+	github.com/insomniacslk/dhcp v0.0.0-20260901064844-234b97448fae // indirect
 	github.com/klauspost/compress v1.20.3 // indirect
+	github.com/pin/tftp/v3 v3.2.0 // indirect
+	github.com/prometheus/client_golang v1.23.2 // indirect
 	github.com/ulikunitz/xz v0.5.17 // indirect
+	golang.org/x/net v0.62.0 // indirect
 	golang.org/x/sys v0.49.0 // indirect
+	golang.org/x/text v0.43.0 // indirect
+	google.golang.org/genproto/googleapis/rpc v0.0.0-20260817212433-ac3dfec99bb1 // indirect
+	google.golang.org/grpc v1.85.0 // indirect
+	google.golang.org/protobuf v1.36.12 // indirect
 )

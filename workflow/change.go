@@ -1,0 +1,50 @@
+package workflow
+
+import (
+	"context"
+	"errors"
+
+	"github.com/rackstrap/rackstrap/hardware"
+)
+
+// Machine is what the engine writes of one machine: its lifecycle state and its
+// current boot, in one value of the store, apart from the operators' spec.
+type Machine struct {
+	UID      string          `json:"uid"` // of the Hardware
+	Status   hardware.Status `json:"status"`
+	Boot     *hardware.Boot  `json:"boot,omitempty"`
+	Revision uint64          `json:"-"`
+}
+
+// Change is what one decision writes: all of it in one transaction, or nothing.
+// A Machine or Workflow is written only if its Revision is still the store's.
+type Change struct {
+	Machine  *Machine
+	Workflow *Workflow
+	// Facts, if not nil, replace those of Machine.UID.
+	Facts  *hardware.Facts
+	Events []Event
+}
+
+// Errors of Store.
+var (
+	// ErrNotFound: there is no such record.
+	ErrNotFound = errors.New("not found")
+	// ErrConflict: the record was changed by somebody else; read again and decide again.
+	ErrConflict = errors.New("changed by somebody else")
+)
+
+// Store is what the engine needs of the store.
+type Store interface {
+	// Hardware reads spec, status and facts by uid; ErrNotFound.
+	Hardware(ctx context.Context, uid string) (*hardware.Hardware, error)
+	// Machine reads the engine's own value; a machine without one is returned with
+	// the zero Status and Revision 0. ErrNotFound where there is no such Hardware.
+	Machine(ctx context.Context, uid string) (*Machine, error)
+	// Workflow reads by name; ErrNotFound.
+	Workflow(ctx context.Context, name string) (*Workflow, error)
+	// Workflows lists those whose state is not final.
+	ActiveWorkflows(ctx context.Context) ([]*Workflow, error)
+	// Commit writes the change and sets the new Revisions in it; ErrConflict.
+	Commit(ctx context.Context, c *Change) error
+}

@@ -1,0 +1,44 @@
+package workflow
+
+import (
+	"time"
+
+	"github.com/rackstrap/rackstrap/hardware"
+)
+
+// Event is one line of a timeline. Repeats of one Reason within a boot are one
+// event with a count.
+type Event struct {
+	// ID is a ULID, unique and sorted by the time of the first occurrence.
+	ID string `json:"id"`
+	// Hardware is the uid of the machine; empty for events of the appliance.
+	Hardware string          `json:"hardware,omitempty"`
+	Machine  string          `json:"machine,omitempty"` // its name then
+	Boot     string          `json:"boot,omitempty"`
+	Workflow string          `json:"workflow,omitempty"` // name
+	Action   string          `json:"action,omitempty"`   // name
+	Attempt  int             `json:"attempt,omitempty"`  // from 1
+	Reason   hardware.Reason `json:"reason"`
+	// Detail is what the Reason's sentence lacks: the file, the address, the error.
+	Detail string    `json:"detail,omitempty"`
+	Count  int       `json:"count"`
+	First  time.Time `json:"first"`
+	Last   time.Time `json:"last"`
+	// Bytes and Took are figures where the event has some.
+	Bytes int64             `json:"bytes,omitempty"`
+	Took  hardware.Duration `json:"took,omitempty"`
+	// Cursor is the store's revision of the event; a subscriber reads on after it.
+	Cursor uint64 `json:"cursor,omitempty"`
+}
+
+// Text is the event in one sentence.
+func (e *Event) Text() string {
+	s := e.Reason.Sentence()
+	if e.Action != "" {
+		s += " · " + e.Action
+	}
+	if e.Detail != "" {
+		s += ": " + e.Detail
+	}
+	return s
+}
