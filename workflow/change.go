@@ -32,6 +32,12 @@ var (
 	ErrNotFound = errors.New("not found")
 	// ErrConflict: the record was changed by somebody else; read again and decide again.
 	ErrConflict = errors.New("changed by somebody else")
+	// ErrExists: another record of that kind has this name.
+	ErrExists = errors.New("exists already")
+	// ErrInUse: the record cannot go while others need it.
+	ErrInUse = errors.New("in use")
+	// ErrCompacted: the cursor is older than the log; list again and go on from there.
+	ErrCompacted = errors.New("compacted, list again")
 )
 
 // Store is what the engine needs of the store.
@@ -43,7 +49,7 @@ type Store interface {
 	Machine(ctx context.Context, uid string) (*Machine, error)
 	// Workflow reads by name; ErrNotFound.
 	Workflow(ctx context.Context, name string) (*Workflow, error)
-	// Workflows lists those whose state is not final.
+	// ActiveWorkflows lists those whose state is not final.
 	ActiveWorkflows(ctx context.Context) ([]*Workflow, error)
 	// Commit writes the change and sets the new Revisions in it; ErrConflict.
 	Commit(ctx context.Context, c *Change) error

@@ -20,6 +20,8 @@ type WorkflowSpec struct {
 	Hardware string         `json:"hardware"` // name
 	Template string         `json:"template"` // name
 	Params   map[string]any `json:"params,omitempty"`
+	// Reinstall allows a workflow that writes disks on a machine that is provisioned.
+	Reinstall bool `json:"reinstall,omitempty"`
 }
 
 // State is how far a workflow or an action is.
