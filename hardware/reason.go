@@ -42,6 +42,7 @@ const (
 	ReasonPendingApproval Reason = "pending-approval"
 	ReasonProvisioned     Reason = "provisioned"
 	ReasonNothingToDo     Reason = "nothing-to-do"
+	ReasonLastFailed      Reason = "last-workflow-failed"
 	ReasonOnHold          Reason = "on-hold"
 	ReasonRetired         Reason = "retired"
 )
@@ -121,6 +122,7 @@ var reasons = map[Reason]string{
 	ReasonPendingApproval: "the machine is pending; accept it first",
 	ReasonProvisioned:     "the machine is provisioned and boots its disk",
 	ReasonNothingToDo:     "no workflow for this machine; it boots its disk",
+	ReasonLastFailed:      "the last workflow of this machine failed; start a new one",
 	ReasonOnHold:          "the machine is on hold and waits for a human",
 	ReasonRetired:         "the machine is retired",
 

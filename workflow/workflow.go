@@ -54,7 +54,8 @@ type Status struct {
 	Finished time.Time         `json:"finished,omitzero"`
 	Timeout  hardware.Duration `json:"timeout,omitempty"`
 	// Cancelling: somebody asked for the end; the running attempt is being stopped.
-	Cancelling bool `json:"cancelling,omitempty"`
+	Cancelling      bool      `json:"cancelling,omitempty"`
+	CancelRequested time.Time `json:"cancelRequested,omitzero"`
 	// Current is the index of the action that runs or comes next.
 	Current int      `json:"current"`
 	Actions []Action `json:"actions,omitempty"`

@@ -1,0 +1,189 @@
+package workflow
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/netip"
+	"time"
+
+	"github.com/rackstrap/rackstrap/hardware"
+)
+
+// Grant is what a boot script may contain for one machine and one asking address.
+type Grant struct {
+	Hardware *hardware.Hardware
+	Boot     hardware.Boot
+	Next     hardware.Next
+	// Token is empty when the asking address is not this boot's.
+	Token string
+	// Reason is ReasonScriptSent, or why there is no token.
+	Reason hardware.Reason
+}
+
+// FirstPacket is a DHCPDISCOVER (or a request to port 4011) of a netbooting
+// client: it starts a boot or belongs to the current one. ipxe says that the
+// client is an iPXE. The boot is on disk when it returns.
+func (e *Engine) FirstPacket(ctx context.Context, uid string, mac hardware.MAC, xid uint32, fw hardware.Firmware, ipxe bool) (hardware.Boot, error) {
+	m := e.machine(uid)
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	defer e.forget(m)
+	for {
+		h, mc, err := e.load(ctx, uid)
+		if err != nil {
+			return hardware.Boot{}, err
+		}
+		now := e.c.Now()
+		if !mc.Boot.Supersedes(xid, ipxe, now) {
+			return *mc.Boot, nil
+		}
+		b := hardware.Boot{
+			ID: NewID(now), Hardware: uid, Started: now, Deadline: now.Add(hardware.BootDeadline),
+			MAC: mac, XID: xid, Firmware: fw, Next: NextBoot(h, e.isActive(ctx, mc)),
+		}
+		mc.Boot = &b
+		ev := e.event(h, b.ID, hardware.ReasonBootStarted, fmt.Sprintf("%s on %s; next: %s (%s)", fw, mac, b.Next.Target, b.Next.Reason.Sentence()))
+		err = e.c.Store.Commit(ctx, &Change{Machine: mc, Events: []Event{ev}})
+		if errors.Is(err, ErrConflict) {
+			continue
+		}
+		return b, err
+	}
+}
+
+// Boot changes the machine's current boot: what, called with a copy, may move its
+// phase on and fill in what was learnt. A boot that is not the current one is
+// left alone.
+func (e *Engine) updateBoot(ctx context.Context, uid, boot string, what func(*hardware.Boot) bool) error {
+	m := e.machine(uid)
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	defer e.forget(m)
+	for {
+		mc, err := e.c.Store.Machine(ctx, uid)
+		if err != nil {
+			return err
+		}
+		if mc.Boot == nil || mc.Boot.ID != boot {
+			return nil
+		}
+		b := *mc.Boot
+		if !what(&b) {
+			return nil
+		}
+		mc.Boot = &b
+		err = e.c.Store.Commit(ctx, &Change{Machine: mc})
+		if !errors.Is(err, ErrConflict) {
+			return err
+		}
+	}
+}
+
+// Acked notes the addresses of a boot: the client's, which alone gets the token,
+// and ours as the client was told.
+func (e *Engine) Acked(ctx context.Context, uid, boot string, client, server netip.Addr) error {
+	return e.updateBoot(ctx, uid, boot, func(b *hardware.Boot) bool {
+		if b.Client == client && b.Server == server {
+			return false
+		}
+		b.Client, b.Server, b.Phase = client, server, max(b.Phase, hardware.PhaseAddress)
+		return true
+	})
+}
+
+// ProgramNamed counts that our own boot program was named to an iPXE in this boot.
+func (e *Engine) ProgramNamed(ctx context.Context, uid, boot string) error {
+	return e.updateBoot(ctx, uid, boot, func(b *hardware.Boot) bool { b.Programs++; return true })
+}
+
+// Reached moves a boot's phase on; a boot that goes on keeps its token alive.
+func (e *Engine) Reached(ctx context.Context, uid, boot string, p hardware.Phase) error {
+	return e.updateBoot(ctx, uid, boot, func(b *hardware.Boot) bool {
+		late := b.Deadline.Sub(e.c.Now()) < hardware.BootDeadline/2
+		if b.Phase >= p && !late {
+			return false
+		}
+		b.Phase = max(b.Phase, p)
+		b.Deadline = e.c.Now().Add(hardware.BootDeadline)
+		return true
+	})
+}
+
+// Script decides what the boot script of a machine is for one asking address.
+// Asking never uses anything up. ErrNotFound where uid is nobody's.
+func (e *Engine) Script(ctx context.Context, uid string, client netip.Addr) (Grant, error) {
+	h, mc, err := e.load(ctx, uid)
+	if err != nil {
+		return Grant{}, err
+	}
+	g := Grant{Hardware: h, Next: NextBoot(h, e.isActive(ctx, mc)), Reason: hardware.ReasonScriptSent}
+	if mc.Boot != nil {
+		g.Boot = *mc.Boot
+	}
+	if g.Next.Target != hardware.TargetWorker {
+		return g, nil
+	}
+	b := mc.Boot
+	if b == nil || b.Closed || !b.Client.IsValid() || b.Client != client.Unmap() || e.c.Now().After(b.Deadline) {
+		g.Reason = hardware.ReasonScriptNoToken
+		return g, nil
+	}
+	if b.Next != g.Next { // a workflow was created after the first packet
+		nb := g.Next
+		if err := e.updateBoot(ctx, uid, b.ID, func(b *hardware.Boot) bool { b.Next = nb; return true }); err != nil {
+			return Grant{}, err
+		}
+	}
+	g.Token = bootToken(e.c.TokenKey, b)
+	return g, nil
+}
+
+// Next is NextBoot for the machine as it is now.
+func (e *Engine) Next(ctx context.Context, uid string) (hardware.Next, error) {
+	h, mc, err := e.load(ctx, uid)
+	if err != nil {
+		return hardware.Next{}, err
+	}
+	return NextBoot(h, e.isActive(ctx, mc)), nil
+}
+
+func (e *Engine) load(ctx context.Context, uid string) (*hardware.Hardware, *Machine, error) {
+	h, err := e.c.Store.Hardware(ctx, uid)
+	if err != nil {
+		return nil, nil, err
+	}
+	mc, err := e.c.Store.Machine(ctx, uid)
+	if err != nil {
+		return nil, nil, err
+	}
+	h.Status = mc.Status
+	return h, mc, nil
+}
+
+// isActive reports whether the machine's workflow has not ended.
+func (e *Engine) isActive(ctx context.Context, mc *Machine) bool {
+	if mc.Status.Workflow == "" {
+		return false
+	}
+	w, err := e.c.Store.Workflow(ctx, mc.Status.Workflow)
+	return err == nil && w.Status.HardwareUID == mc.UID && !w.Status.State.Ended()
+}
+
+// event makes an event of a machine.
+func (e *Engine) event(h *hardware.Hardware, boot string, r hardware.Reason, detail string) Event {
+	now := e.c.Now()
+	return Event{ID: NewID(now), Hardware: h.Meta.UID, Machine: h.Meta.Name, Boot: boot, Reason: r, Detail: detail, Count: 1, First: now, Last: now}
+}
+
+// note records an event that changes nothing.
+func (e *Engine) note(h *hardware.Hardware, boot string, r hardware.Reason, detail string) {
+	e.c.Note(e.event(h, boot, r, detail))
+}
+
+// Observe records what a machine was seen to do, against its current boot.
+func (e *Engine) Observe(h *hardware.Hardware, boot string, r hardware.Reason, detail string, bytes int64, took time.Duration) {
+	ev := e.event(h, boot, r, detail)
+	ev.Bytes, ev.Took = bytes, hardware.Duration(took)
+	e.c.Note(ev)
+}

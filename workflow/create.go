@@ -1,0 +1,156 @@
+package workflow
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"strings"
+
+	"github.com/rackstrap/rackstrap/hardware"
+)
+
+// CreateWorkflow renders a template for a machine and makes it the machine's
+// active workflow; a connected worker starts at once. An empty name is made from
+// the machine's and the template's. It returns *hardware.Invalid, ErrExists,
+// ErrInUse (the machine has an active workflow), or the store's error.
+func (e *Engine) CreateWorkflow(ctx context.Context, name string, spec WorkflowSpec) (*Workflow, error) {
+	now := e.c.Now()
+	if name == "" {
+		id := strings.ToLower(NewID(now))
+		name = spec.Template[:min(len(spec.Template), 24)] + "-" + spec.Hardware[:min(len(spec.Hardware), 24)] + "-" + id[len(id)-8:]
+	}
+	c := hardware.NewChecker("workflow", name)
+	c.Add("metadata.name", hardware.ValidName(name))
+	h, err := e.c.HardwareByName(ctx, spec.Hardware)
+	if errors.Is(err, ErrNotFound) {
+		c.Addf("spec.hardware", "there is no hardware %q (see `rackstrap hardware list`)", spec.Hardware)
+	} else if err != nil {
+		return nil, err
+	}
+	t, err := e.c.Templates(ctx, spec.Template)
+	if errors.Is(err, ErrNotFound) {
+		c.Addf("spec.template", "there is no template %q (see `rackstrap template list`)", spec.Template)
+	} else if err != nil {
+		return nil, err
+	}
+	if err := c.Err(); err != nil {
+		return nil, err
+	}
+	actions, err := Render(t, spec.Params, h)
+	if err != nil {
+		return nil, err
+	}
+	w := &Workflow{
+		Meta: hardware.Meta{Name: name, Created: now},
+		Spec: spec,
+		Status: Status{
+			State: StatePending, HardwareUID: h.Meta.UID, Timeout: t.Spec.Timeout, Actions: actions,
+			Message: "waits for the machine to netboot",
+		},
+	}
+	w.Spec.Params = maps.Clone(spec.Params)
+	return w, e.start(ctx, w)
+}
+
+// start writes the new workflow if the machine may have it.
+func (e *Engine) start(ctx context.Context, w *Workflow) error {
+	m := e.machine(w.Status.HardwareUID)
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	defer e.forget(m)
+	for {
+		h, mc, err := e.load(ctx, m.uid)
+		if err != nil {
+			return err
+		}
+		if e.isActive(ctx, mc) {
+			return fmt.Errorf("hardware %q has the active workflow %q: %w (wait for it, or type: rackstrap workflow cancel %s)", h.Meta.Name, mc.Status.Workflow, ErrInUse, mc.Status.Workflow)
+		}
+		if err := mayStart(h, w); err != nil {
+			return err
+		}
+		mc.Status.Workflow = w.Meta.Name
+		follow(mc, w, e.c.Now())
+		ev := e.event(h, "", hardware.ReasonWorkflowCreated, fmt.Sprintf("template %s, %d actions", w.Spec.Template, len(w.Status.Actions)))
+		ev.Workflow = w.Meta.Name
+		w.Meta.Revision = 0
+		err = e.c.Store.Commit(ctx, &Change{Machine: mc, Workflow: w, Events: []Event{ev}})
+		if errors.Is(err, ErrConflict) {
+			continue
+		}
+		if err != nil {
+			return err
+		}
+		m.active, m.wake = w.Meta.Name, e.c.Now()
+		if m.session != nil {
+			return e.step(ctx, m, Input{Worker: &WorkerInput{Boot: m.session.boot}})
+		}
+		return nil
+	}
+}
+
+// mayStart says why a machine may not have this workflow now, as *hardware.Invalid.
+func mayStart(h *hardware.Hardware, w *Workflow) error {
+	c := hardware.NewChecker("workflow", w.Meta.Name)
+	s := h.Status
+	switch {
+	case s.Hold:
+		c.Addf("spec.hardware", "%q is on hold: %s (look into it, then type: rackstrap hardware unhold %s)", h.Meta.Name, s.HoldReason.Sentence(), h.Meta.Name)
+	case s.State == hardware.StatePending:
+		c.Addf("spec.hardware", "%q is pending (accept it first)", h.Meta.Name)
+	case s.State == hardware.StateRetired:
+		c.Addf("spec.hardware", "%q is retired", h.Meta.Name)
+	case h.Spec.Protect && w.writesDisk():
+		c.Addf("spec.hardware", "%q has protect: true, so nothing is written to its disks (set it to false if that is meant)", h.Meta.Name)
+	case s.State == hardware.StateProvisioned && w.destroys() && !w.Spec.Reinstall:
+		c.Addf("spec.reinstall", "%q is provisioned and this would destroy its disk (say reinstall: true if that is meant)", h.Meta.Name)
+	}
+	return c.Err()
+}
+
+// CancelWorkflow ends a workflow: at once, or when the worker has stopped the
+// running action. An ended workflow is returned as it is.
+func (e *Engine) CancelWorkflow(ctx context.Context, name, why string) (*Workflow, error) {
+	w, err := e.c.Store.Workflow(ctx, name)
+	if err != nil {
+		return nil, err
+	}
+	m := e.machine(w.Status.HardwareUID)
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	defer e.forget(m)
+	if m.active == name {
+		if err := e.step(ctx, m, Input{Cancel: &why}); err != nil {
+			return nil, err
+		}
+	}
+	return e.c.Store.Workflow(ctx, name)
+}
+
+// SetHold puts a machine on hold for a human, or takes it off.
+func (e *Engine) SetHold(ctx context.Context, uid string, hold bool) error {
+	m := e.machine(uid)
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	defer e.forget(m)
+	for {
+		h, mc, err := e.load(ctx, uid)
+		if err != nil {
+			return err
+		}
+		if mc.Status.Hold == hold {
+			return nil
+		}
+		mc.Status.Hold, mc.Status.HoldReason = hold, ""
+		detail := "hold ended by an operator"
+		if hold {
+			mc.Status.HoldReason, detail = hardware.ReasonOnHold, "held by an operator"
+		}
+		ev := e.event(h, "", hardware.ReasonStateChanged, detail)
+		err = e.c.Store.Commit(ctx, &Change{Machine: mc, Events: []Event{ev}})
+		if !errors.Is(err, ErrConflict) {
+			return err
+		}
+	}
+}

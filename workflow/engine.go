@@ -1,0 +1,265 @@
+package workflow
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"log/slog"
+	"sync"
+	"time"
+
+	"github.com/rackstrap/rackstrap/hardware"
+)
+
+// Config is what an Engine is made of.
+type Config struct {
+	Store Store
+	// Templates reads a Template by name; ErrNotFound.
+	Templates func(ctx context.Context, name string) (*Template, error)
+	// HardwareByName reads spec, status and facts; ErrNotFound.
+	HardwareByName func(ctx context.Context, name string) (*hardware.Hardware, error)
+	// Resolve replaces what only the appliance knows in the options of an action
+	// that is about to be sent: images by URL and checksum, seeds by text. Its
+	// error ends the attempt for good.
+	Resolve func(ctx context.Context, h *hardware.Hardware, w *Workflow, a *Action) (json.RawMessage, error)
+	// Logs keeps what an attempt writes.
+	Logs Logs
+	// Note records an event that belongs to no change of state. It must not block.
+	Note func(Event)
+	// TokenKey authenticates boot tokens; 32 random bytes kept sealed.
+	TokenKey []byte
+	Now      func() time.Time
+	Log      *slog.Logger
+}
+
+// Logs keeps the log text of attempts, bounded.
+type Logs interface {
+	Append(a Assignment, text []byte) error
+}
+
+// Engine is the one writer of workflow state, lifecycle state and boots. Its
+// methods may be called at once; what concerns one machine is done in order.
+type Engine struct {
+	c Config
+
+	mu       sync.Mutex
+	machines map[string]*machine // by uid; those with an active workflow or a worker
+	progress map[string]Progress // by workflow name
+	ready    chan struct{}
+}
+
+// machine is the engine's memory of one machine. Its mutex orders all decisions
+// about it.
+type machine struct {
+	mu      sync.Mutex
+	uid     string
+	session *Session
+	active  string // name of the active workflow
+	wake    time.Time
+}
+
+// NewEngine makes an Engine; Run must be called for time to pass.
+func NewEngine(c Config) *Engine {
+	return &Engine{c: c, machines: map[string]*machine{}, progress: map[string]Progress{}, ready: make(chan struct{})}
+}
+
+// Ready is closed when the active workflows are loaded.
+func (e *Engine) Ready() <-chan struct{} { return e.ready }
+
+// Run loads the active workflows and lets time pass until ctx ends. It returns
+// nil on cancel, and the store's error when the workflows cannot be read.
+func (e *Engine) Run(ctx context.Context) error {
+	active, err := e.c.Store.ActiveWorkflows(ctx)
+	if err != nil {
+		return fmt.Errorf("read the active workflows: %w", err)
+	}
+	now := e.c.Now()
+	for _, w := range active {
+		m := e.machine(w.Status.HardwareUID)
+		m.mu.Lock()
+		m.active, m.wake = w.Meta.Name, now
+		m.mu.Unlock()
+	}
+	close(e.ready)
+	tick := time.NewTicker(time.Second)
+	defer tick.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			e.closeSessions()
+			return nil
+		case <-tick.C:
+			e.tick(ctx)
+		}
+	}
+}
+
+func (e *Engine) tick(ctx context.Context) {
+	now := e.c.Now()
+	for _, m := range e.all() {
+		m.mu.Lock()
+		if m.active != "" && !m.wake.IsZero() && !now.Before(m.wake) {
+			if err := e.step(ctx, m, Input{}); err != nil {
+				// the store refuses: keep the deadline and try again
+				e.c.Log.Error("workflow not advanced", "workflow", m.active, "err", err)
+				m.wake = now.Add(5 * time.Second)
+			}
+		}
+		m.mu.Unlock()
+	}
+}
+
+func (e *Engine) all() []*machine {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	out := make([]*machine, 0, len(e.machines))
+	for _, m := range e.machines {
+		out = append(out, m)
+	}
+	return out
+}
+
+func (e *Engine) closeSessions() {
+	for _, m := range e.all() {
+		m.mu.Lock()
+		if m.session != nil {
+			m.session.close("the appliance stops")
+			m.session = nil
+		}
+		m.mu.Unlock()
+	}
+}
+
+func (e *Engine) machine(uid string) *machine {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	m := e.machines[uid]
+	if m == nil {
+		m = &machine{uid: uid}
+		e.machines[uid] = m
+	}
+	return m
+}
+
+// step applies one input to the machine's active workflow, writes what changed
+// and tells the worker. The caller holds m.mu.
+func (e *Engine) step(ctx context.Context, m *machine, in Input) error {
+	if m.active == "" {
+		return nil
+	}
+	for {
+		w, err := e.c.Store.Workflow(ctx, m.active)
+		if errors.Is(err, ErrNotFound) {
+			m.active, m.wake = "", time.Time{}
+			return nil
+		}
+		if err != nil {
+			return err
+		}
+		c := Context{Now: e.c.Now()}
+		if m.session != nil {
+			c.Boot = m.session.boot
+		}
+		st := w.Next(in, c)
+		if st.Changed {
+			err = e.commitStep(ctx, m, w, st.Events)
+			if errors.Is(err, ErrConflict) {
+				continue
+			}
+			if err != nil {
+				return err
+			}
+		}
+		m.wake = st.Wake
+		e.after(ctx, m, w, st)
+		return nil
+	}
+}
+
+// commitStep writes the workflow, and the machine's state where it follows.
+func (e *Engine) commitStep(ctx context.Context, m *machine, w *Workflow, events []Event) error {
+	ch := &Change{Workflow: w, Events: e.stamp(events)}
+	mc, err := e.c.Store.Machine(ctx, m.uid)
+	if err != nil && !errors.Is(err, ErrNotFound) {
+		return err
+	}
+	if err == nil && follow(mc, w, e.c.Now()) {
+		ch.Machine = mc
+	}
+	return e.c.Store.Commit(ctx, ch)
+}
+
+// stamp gives events their ids.
+func (e *Engine) stamp(events []Event) []Event {
+	for i := range events {
+		events[i].ID = NewID(events[i].First)
+	}
+	return events
+}
+
+// after does what a written step asks for.
+func (e *Engine) after(ctx context.Context, m *machine, w *Workflow, st Step) {
+	if st.Stop != nil && m.session != nil {
+		m.session.send(Command{Cancel: st.Stop})
+	}
+	if w.Status.State.Ended() {
+		m.active, m.wake = "", time.Time{}
+		e.mu.Lock()
+		delete(e.progress, w.Meta.Name)
+		e.mu.Unlock()
+		if m.session != nil {
+			m.session.send(Command{Finish: finish(w)})
+		}
+		return
+	}
+	if st.Start != nil && m.session != nil {
+		e.assign(ctx, m, w, *st.Start)
+	}
+}
+
+// assign sends an attempt to the worker, or ends it when its options cannot be
+// resolved.
+func (e *Engine) assign(ctx context.Context, m *machine, w *Workflow, at Assignment) {
+	a := &w.Status.Actions[at.Action]
+	h, err := e.c.Store.Hardware(ctx, m.uid)
+	var options json.RawMessage
+	if err == nil && h.Spec.Protect {
+		err = fmt.Errorf("the record says protect: true (set it to false to allow writes to this machine's disks)")
+	}
+	if err == nil {
+		options, err = e.c.Resolve(ctx, h, w, a)
+	}
+	if err != nil {
+		r := Report{Assignment: at, Outcome: StateFailed, Message: err.Error(), Permanent: true}
+		if err := e.step(ctx, m, Input{Report: &r}); err != nil {
+			e.c.Log.Error("attempt not ended", "workflow", w.Meta.Name, "err", err)
+		}
+		return
+	}
+	m.session.send(Command{Assign: &Assign{
+		Assignment: at, Name: a.Name, Kind: a.Kind, Options: options, Timeout: time.Duration(a.Timeout),
+		WorkflowName: w.Meta.Name, Actions: len(w.Status.Actions),
+	}})
+}
+
+// finish is what the worker does with the machine after the workflow.
+func finish(w *Workflow) *Finish {
+	last := w.Status.Actions[len(w.Status.Actions)-1].Kind
+	switch {
+	case w.Status.State != StateSucceeded:
+		return &Finish{What: FinishWait, Reason: "workflow " + w.Meta.Name + " ended: " + w.Status.Message}
+	case last == KindPowerOff:
+		return &Finish{What: FinishPowerOff}
+	default:
+		return &Finish{What: FinishReboot}
+	}
+}
+
+// Progress is the latest progress of a workflow, if it reported any.
+func (e *Engine) Progress(workflow string) (Progress, bool) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	p, ok := e.progress[workflow]
+	return p, ok
+}

@@ -1,0 +1,281 @@
+package workflow
+
+import (
+	"context"
+	"crypto/ed25519"
+	"crypto/subtle"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/netip"
+	"sync"
+	"time"
+
+	"github.com/rackstrap/rackstrap/hardware"
+)
+
+// Refused says why a worker was not let in.
+type Refused struct{ Reason hardware.Reason }
+
+func (r *Refused) Error() string { return r.Reason.Sentence() }
+
+// Admission is what a redeemed token gives.
+type Admission struct {
+	Boot    string
+	UID     string // of the Hardware
+	Machine string // its name
+	Scope   hardware.Scope
+}
+
+// Redeem lets the worker of a boot in and binds the boot's token to its key. The
+// same key again is no change. Another key means that the token was seen by
+// somebody else: the machine goes on hold. It returns *Refused, or the store's
+// error.
+func (e *Engine) Redeem(ctx context.Context, token string, key ed25519.PublicKey, from netip.Addr) (Admission, error) {
+	bootID, uid, ok := parseToken(e.c.TokenKey, token)
+	if !ok || len(key) != ed25519.PublicKeySize {
+		return Admission{}, &Refused{hardware.ReasonTokenUnknown}
+	}
+	m := e.machine(uid)
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	for {
+		adm, err := e.redeem(ctx, m, bootID, key, from)
+		if !errors.Is(err, ErrConflict) {
+			return adm, err
+		}
+	}
+}
+
+func (e *Engine) redeem(ctx context.Context, m *machine, bootID string, key ed25519.PublicKey, from netip.Addr) (Admission, error) {
+	mc, err := e.c.Store.Machine(ctx, m.uid)
+	if errors.Is(err, ErrNotFound) {
+		return Admission{}, &Refused{hardware.ReasonTokenUnknown}
+	}
+	if err != nil {
+		return Admission{}, err
+	}
+	h, err := e.c.Store.Hardware(ctx, m.uid)
+	if err != nil {
+		return Admission{}, err
+	}
+	now := e.c.Now()
+	refuse := func(r hardware.Reason) (Admission, error) {
+		e.note(h, bootID, r, "from "+from.String())
+		return Admission{}, &Refused{r}
+	}
+	b := mc.Boot
+	switch {
+	case b == nil || b.ID != bootID:
+		return refuse(hardware.ReasonTokenSuperseded)
+	case b.WorkerKey != nil && subtle.ConstantTimeCompare(b.WorkerKey, key) != 1:
+		held := *mc
+		held.Status.Hold, held.Status.HoldReason = true, hardware.ReasonTokenStolen
+		ev := e.event(h, bootID, hardware.ReasonTokenStolen, "from "+from.String())
+		if err := e.c.Store.Commit(ctx, &Change{Machine: &held, Events: []Event{ev}}); err != nil {
+			return Admission{}, err
+		}
+		return Admission{}, &Refused{hardware.ReasonTokenStolen}
+	case mc.Status.Hold:
+		return refuse(hardware.ReasonOnHold)
+	case b.WorkerKey == nil && (now.After(b.Deadline) || b.Closed):
+		return refuse(hardware.ReasonTokenExpired)
+	}
+	if b.WorkerKey == nil {
+		nb := *b
+		nb.WorkerKey, nb.Phase = key, hardware.PhaseWorker
+		mc.Boot = &nb
+		ev := e.event(h, bootID, hardware.ReasonWorkerConnected, "from "+from.String())
+		ev.Took = hardware.Duration(now.Sub(b.Started))
+		if err := e.c.Store.Commit(ctx, &Change{Machine: mc, Events: []Event{ev}}); err != nil {
+			return Admission{}, err
+		}
+	} else {
+		e.note(h, bootID, hardware.ReasonWorkerConnected, "again, from "+from.String())
+	}
+	return Admission{Boot: b.ID, UID: m.uid, Machine: h.Meta.Name, Scope: b.Next.Scope}, nil
+}
+
+// Command is one thing the appliance tells a worker; one field is set.
+type Command struct {
+	Assign *Assign
+	Cancel *Assignment
+	Finish *Finish
+	// Close ends the stream: a newer boot took over, or the appliance stops.
+	Close string
+}
+
+// Assign hands one attempt to the worker, with resolved options.
+type Assign struct {
+	Assignment
+	Name         string
+	Kind         Kind
+	Options      json.RawMessage
+	Timeout      time.Duration // 0 is none
+	WorkflowName string
+	Actions      int
+}
+
+// Finish says what the worker does with the machine when nothing is left to run.
+type Finish struct {
+	What   FinishWhat
+	Reason string
+}
+
+// FinishWhat is one of the three ends.
+type FinishWhat int
+
+// The ends.
+const (
+	FinishReboot FinishWhat = iota
+	FinishPowerOff
+	FinishWait
+)
+
+// Session is one connected worker. Commands are delivered in order.
+type Session struct {
+	e    *Engine
+	m    *machine
+	boot string
+
+	mu     sync.Mutex
+	queue  []Command
+	closed bool
+	wake   chan struct{}
+}
+
+// Attach makes the worker of an admitted boot the machine's one session; an
+// earlier one is closed. running is what the worker is busy with.
+func (e *Engine) Attach(ctx context.Context, adm Admission, running *Assignment) (*Session, error) {
+	m := e.machine(adm.UID)
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if m.session != nil {
+		m.session.close("another connection of this machine took over")
+	}
+	s := &Session{e: e, m: m, boot: adm.Boot, wake: make(chan struct{}, 1)}
+	m.session = s
+	if m.active == "" {
+		s.send(Command{Finish: &Finish{What: FinishWait, Reason: "no workflow for this machine"}})
+		return s, nil
+	}
+	return s, e.step(ctx, m, Input{Worker: &WorkerInput{Boot: adm.Boot, Running: running}})
+}
+
+// Wake is readable when Take may have something.
+func (s *Session) Wake() <-chan struct{} { return s.wake }
+
+// Take returns the commands that wait; after a Close command there are no more.
+func (s *Session) Take() []Command {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	q := s.queue
+	s.queue = nil
+	return q
+}
+
+func (s *Session) send(c Command) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.closed {
+		return
+	}
+	s.queue = append(s.queue, c)
+	select {
+	case s.wake <- struct{}{}:
+	default:
+	}
+}
+
+func (s *Session) close(why string) {
+	s.send(Command{Close: why})
+	s.mu.Lock()
+	s.closed = true
+	s.mu.Unlock()
+}
+
+// Detach says that the worker's connection ended.
+func (s *Session) Detach() {
+	s.m.mu.Lock()
+	defer s.m.mu.Unlock()
+	if s.m.session != s {
+		return
+	}
+	s.m.session = nil
+	s.e.forget(s.m)
+}
+
+// Report applies the end of an attempt; when it returns nil it is on disk and may
+// be acknowledged.
+func (s *Session) Report(ctx context.Context, r Report) error {
+	s.m.mu.Lock()
+	defer s.m.mu.Unlock()
+	if s.m.session != s {
+		return fmt.Errorf("the session is over: another connection of this machine took over")
+	}
+	return s.e.step(ctx, s.m, Input{Report: &r})
+}
+
+// Facts replaces the machine's facts.
+func (s *Session) Facts(ctx context.Context, f *hardware.Facts) error {
+	f.Cap()
+	f.Collected = s.e.c.Now()
+	s.m.mu.Lock()
+	defer s.m.mu.Unlock()
+	h, err := s.e.c.Store.Hardware(ctx, s.m.uid)
+	if err != nil {
+		return err
+	}
+	ev := s.e.event(h, s.boot, hardware.ReasonFactsReported, fmt.Sprintf("%d CPUs, %d MiB, %d disks, %d NICs", f.CPUs, f.MemoryBytes>>20, len(f.Disks), len(f.NICs)))
+	return s.retry(ctx, func() error {
+		mc, err := s.e.c.Store.Machine(ctx, s.m.uid)
+		if err != nil {
+			return err
+		}
+		return s.e.c.Store.Commit(ctx, &Change{Machine: mc, Facts: f, Events: []Event{ev}})
+	})
+}
+
+func (s *Session) retry(ctx context.Context, f func() error) error {
+	for ctx.Err() == nil {
+		if err := f(); !errors.Is(err, ErrConflict) {
+			return err
+		}
+	}
+	return ctx.Err()
+}
+
+// Progress keeps the latest progress of the running attempt, in memory.
+func (s *Session) Progress(p Progress) {
+	s.m.mu.Lock()
+	name := s.m.active
+	current := s.m.session == s
+	s.m.mu.Unlock()
+	if name == "" || !current {
+		return
+	}
+	p.Workflow, p.At = name, s.e.c.Now()
+	p.Note = hardware.PlainText(p.Note, 128)
+	s.e.mu.Lock()
+	s.e.progress[name] = p
+	s.e.mu.Unlock()
+}
+
+// Log keeps a piece of an attempt's log.
+func (s *Session) Log(a Assignment, text []byte) {
+	if err := s.e.c.Logs.Append(a, text); err != nil {
+		s.e.c.Log.Warn("attempt log not written", "workflow", a.Workflow, "err", err)
+	}
+}
+
+// forget drops a machine that needs no memory. The caller holds m.mu.
+func (e *Engine) forget(m *machine) {
+	if m.session != nil || m.active != "" {
+		return
+	}
+	e.mu.Lock()
+	if e.machines[m.uid] == m {
+		delete(e.machines, m.uid)
+	}
+	e.mu.Unlock()
+}
