@@ -1,0 +1,106 @@
+package lab
+
+import (
+	"crypto/sha256"
+	"fmt"
+	"strings"
+)
+
+// Files of Debian's ovmf package.
+const (
+	ovmfCode = "/usr/share/OVMF/OVMF_CODE_4M.fd"
+	ovmfVars = "/usr/share/OVMF/OVMF_VARS_4M.fd"
+)
+
+const qemuBinary = "qemu-system-x86_64"
+
+// tcgCPU is the processor that emulation shows.
+const tcgCPU = "max"
+
+// Descriptors of the listening sockets that QEMU inherits. Both ends exist
+// before QEMU starts, so nobody waits for a socket file to appear.
+const (
+	serialFD = 3
+	qmpFD    = 4
+)
+
+// qemuArgs is the command line of a machine as a function of its description.
+// Paths are relative to the machine's directory.
+func qemuArgs(s MachineSpec, tap string) []string {
+	accel, cpu := "tcg,thread=multi", tcgCPU
+	if s.KVM {
+		accel, cpu = "kvm", "host"
+	}
+	args := []string{
+		"-name", s.Name, "-nodefaults", "-no-user-config", "-display", "none", "-vga", "std",
+		"-accel", accel, "-cpu", cpu, "-smp", fmt.Sprint(s.CPUs), "-m", fmt.Sprintf("%dM", s.RAM),
+		// graphics=off makes SeaBIOS, and iPXE through it, speak on the serial port too.
+		"-machine", "q35,graphics=off",
+		"-uuid", machineUUID(s), "-smbios", "type=1,manufacturer=Rackstrap,product=Lab,serial=" + s.Name,
+		"-device", "virtio-rng-pci",
+		// wait=on holds the guest until this package has the serial line, so no
+		// early output is lost; it does not wait again after a disconnect.
+		"-chardev", fmt.Sprintf("socket,id=serial,fd=%d,server=on,wait=on,logfile=%s,logappend=on", serialFD, serialLog),
+		"-serial", "chardev:serial",
+		"-chardev", fmt.Sprintf("socket,id=qmp,fd=%d,server=on,wait=off", qmpFD),
+		"-mon", "chardev=qmp,mode=control",
+	}
+	nicBoot, diskBoot := 0, 1
+	if s.DiskFirst {
+		nicBoot, diskBoot = len(s.Disks), 0
+	}
+	nic := fmt.Sprintf("%s,netdev=net0,mac=%s,bootindex=%d", s.NICModel, s.MAC, nicBoot)
+	if s.Firmware == UEFI {
+		// Without the ROM, OVMF's own driver and PXE stack serve the card.
+		nic += ",romfile="
+		args = append(args,
+			"-drive", "if=pflash,format=raw,unit=0,readonly=on,file="+ovmfCode,
+			"-drive", "if=pflash,format=raw,unit=1,file="+varsFile)
+	}
+	args = append(args, "-netdev", "tap,id=net0,ifname="+tap+",script=no,downscript=no", "-device", nic)
+	for i, d := range s.Disks {
+		args = append(args, diskArgs(i, d, diskBoot+i)...)
+	}
+	if s.NoReboot {
+		args = append(args, "-no-reboot")
+	}
+	return append(args, s.Args...)
+}
+
+func diskArgs(i int, d DiskSpec, bootindex int) []string {
+	// cache=unsafe: the guest's flushes need not reach the host's disk. Killing
+	// QEMU loses nothing that the guest saw written, the host keeps its pages.
+	drive := fmt.Sprintf("if=none,id=disk%d,format=raw,file=%s,cache=unsafe,discard=unmap", i, diskFile(i))
+	if d.NoDiscard {
+		drive = strings.Replace(drive, "discard=unmap", "discard=ignore", 1)
+	}
+	if d.ReadOnly {
+		drive += ",readonly=on"
+	}
+	dev := map[Bus]string{Virtio: "virtio-blk-pci", NVMe: "nvme", SATA: "ide-hd"}[d.Bus]
+	dev += fmt.Sprintf(",drive=disk%d,bootindex=%d", i, bootindex)
+	serial := d.Serial
+	switch d.Bus {
+	case SATA:
+		dev += fmt.Sprintf(",bus=ide.%d", i)
+	case Virtio:
+		if d.NoDiscard {
+			dev += ",discard=off,write-zeroes=off"
+		}
+	case NVMe:
+		if serial == "" { // the device refuses to be without
+			serial = fmt.Sprintf("nvme%d", i)
+		}
+	}
+	if serial != "" {
+		dev += ",serial=" + serial
+	}
+	return []string{"-drive", drive, "-device", dev}
+}
+
+// machineUUID is the same for the same machine every time, as a board's is.
+func machineUUID(s MachineSpec) string {
+	h := sha256.Sum256([]byte(s.Name + "/" + s.MAC.String()))
+	h[6], h[8] = h[6]&0x0f|0x40, h[8]&0x3f|0x80
+	return fmt.Sprintf("%x-%x-%x-%x-%x", h[:4], h[4:6], h[6:8], h[8:10], h[10:16])
+}
