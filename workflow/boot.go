@@ -28,7 +28,6 @@ func (e *Engine) FirstPacket(ctx context.Context, uid string, mac hardware.MAC, 
 	m := e.machine(uid)
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	defer e.forget(m)
 	for {
 		h, mc, err := e.load(ctx, uid)
 		if err != nil {
@@ -59,7 +58,6 @@ func (e *Engine) updateBoot(ctx context.Context, uid, boot string, what func(*ha
 	m := e.machine(uid)
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	defer e.forget(m)
 	for {
 		mc, err := e.c.Store.Machine(ctx, uid)
 		if err != nil {

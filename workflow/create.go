@@ -58,7 +58,6 @@ func (e *Engine) start(ctx context.Context, w *Workflow) error {
 	m := e.machine(w.Status.HardwareUID)
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	defer e.forget(m)
 	for {
 		h, mc, err := e.load(ctx, m.uid)
 		if err != nil {
@@ -119,7 +118,6 @@ func (e *Engine) CancelWorkflow(ctx context.Context, name, why string) (*Workflo
 	m := e.machine(w.Status.HardwareUID)
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	defer e.forget(m)
 	if m.active == name {
 		if err := e.step(ctx, m, Input{Cancel: &why}); err != nil {
 			return nil, err
@@ -133,7 +131,6 @@ func (e *Engine) SetHold(ctx context.Context, uid string, hold bool) error {
 	m := e.machine(uid)
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	defer e.forget(m)
 	for {
 		h, mc, err := e.load(ctx, uid)
 		if err != nil {

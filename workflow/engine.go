@@ -44,7 +44,7 @@ type Engine struct {
 	c Config
 
 	mu       sync.Mutex
-	machines map[string]*machine // by uid; those with an active workflow or a worker
+	machines map[string]*machine // by uid; never shrinks, it is bounded by the records
 	progress map[string]Progress // by workflow name
 	ready    chan struct{}
 }
@@ -224,7 +224,7 @@ func (e *Engine) assign(ctx context.Context, m *machine, w *Workflow, at Assignm
 	a := &w.Status.Actions[at.Action]
 	h, err := e.c.Store.Hardware(ctx, m.uid)
 	var options json.RawMessage
-	if err == nil && h.Spec.Protect {
+	if err == nil && h.Spec.Protect && a.writesDisk() {
 		err = fmt.Errorf("the record says protect: true (set it to false to allow writes to this machine's disks)")
 	}
 	if err == nil {

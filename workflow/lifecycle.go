@@ -15,12 +15,14 @@ func (w *Workflow) destroys() bool { return w.has(KindImageWrite) || w.has(KindD
 // writesDisk reports whether any action touches a disk.
 func (w *Workflow) writesDisk() bool {
 	for _, a := range w.Status.Actions {
-		if a.Kind != KindReboot && a.Kind != KindPowerOff {
+		if a.writesDisk() {
 			return true
 		}
 	}
 	return false
 }
+
+func (a *Action) writesDisk() bool { return a.Kind != KindReboot && a.Kind != KindPowerOff }
 
 func (w *Workflow) has(k Kind) bool {
 	for _, a := range w.Status.Actions {

@@ -156,10 +156,22 @@ func (e *Engine) Attach(ctx context.Context, adm Admission, running *Assignment)
 	s := &Session{e: e, m: m, boot: adm.Boot, wake: make(chan struct{}, 1)}
 	m.session = s
 	if m.active == "" {
-		s.send(Command{Finish: &Finish{What: FinishWait, Reason: "no workflow for this machine"}})
+		mc, err := e.c.Store.Machine(ctx, m.uid)
+		if err != nil {
+			return nil, err
+		}
+		s.send(Command{Finish: idle(mc.Status)})
 		return s, nil
 	}
 	return s, e.step(ctx, m, Input{Worker: &WorkerInput{Boot: adm.Boot, Running: running}})
+}
+
+// idle is what a worker does whose machine has no workflow (any more).
+func idle(s hardware.Status) *Finish {
+	if s.State == hardware.StateProvisioned {
+		return &Finish{What: FinishReboot, Reason: hardware.ReasonProvisioned.Sentence()}
+	}
+	return &Finish{What: FinishWait, Reason: "no workflow for this machine"}
 }
 
 // Wake is readable when Take may have something.
@@ -202,7 +214,6 @@ func (s *Session) Detach() {
 		return
 	}
 	s.m.session = nil
-	s.e.forget(s.m)
 }
 
 // Report applies the end of an attempt; when it returns nil it is on disk and may
@@ -266,16 +277,4 @@ func (s *Session) Log(a Assignment, text []byte) {
 	if err := s.e.c.Logs.Append(a, text); err != nil {
 		s.e.c.Log.Warn("attempt log not written", "workflow", a.Workflow, "err", err)
 	}
-}
-
-// forget drops a machine that needs no memory. The caller holds m.mu.
-func (e *Engine) forget(m *machine) {
-	if m.session != nil || m.active != "" {
-		return
-	}
-	e.mu.Lock()
-	if e.machines[m.uid] == m {
-		delete(e.machines, m.uid)
-	}
-	e.mu.Unlock()
 }

@@ -128,7 +128,7 @@ func (s *stepper) event(r hardware.Reason, detail string) *Event {
 func (s *stepper) worker(in WorkerInput) {
 	if s.w.Status.State == StatePending {
 		s.w.Status.State = StateRunning
-		s.w.Status.Started = s.c.Now
+		s.w.Status.Started, s.w.Status.Message = s.c.Now, ""
 		e := s.event(hardware.ReasonWorkflowStarted, "")
 		e.Action, e.Attempt = "", 0
 	}

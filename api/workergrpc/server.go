@@ -1,0 +1,244 @@
+// Package workergrpc serves the worker protocol (api/workerpb): it authenticates
+// workers by their boot token and key, and carries messages between them and the
+// workflow engine. It decides nothing.
+package workergrpc
+
+import (
+	"context"
+	"crypto/ed25519"
+	"crypto/tls"
+	"encoding/json"
+	"errors"
+	"io"
+	"log/slog"
+	"net"
+	"net/netip"
+	"time"
+
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/credentials"
+	"google.golang.org/grpc/keepalive"
+	"google.golang.org/grpc/peer"
+	"google.golang.org/grpc/status"
+
+
+	"github.com/rackstrap/rackstrap/api/workerpb"
+	"github.com/rackstrap/rackstrap/hardware"
+	"github.com/rackstrap/rackstrap/workflow"
+)
+
+// Protocol is the version this server speaks; MinProtocol is the oldest it takes.
+const (
+	Protocol    = 1
+	MinProtocol = 1
+)
+
+// Limits on what a worker can send.
+const (
+	maxMessage = 512 << 10 // bytes of one message
+	maxFacts   = 256 << 10
+	maxLog     = 64 << 10
+)
+
+// Engine is what the server needs of workflow.Engine.
+type Engine interface {
+	Redeem(ctx context.Context, token string, key ed25519.PublicKey, from netip.Addr) (workflow.Admission, error)
+	Attach(ctx context.Context, a workflow.Admission, running *workflow.Assignment) (*workflow.Session, error)
+}
+
+var _ Engine = (*workflow.Engine)(nil)
+
+// Server is the worker protocol's server.
+type Server struct {
+	workerpb.UnimplementedWorkerServer
+	engine Engine
+	now    func() time.Time
+	log    *slog.Logger
+	grpc   *grpc.Server
+}
+
+// New makes a server with the given certificate chain (leaf and installation CA).
+// Clients must show a certificate of their own making: it is not judged, only its
+// key is, because the boot token is bound to it.
+func New(e Engine, cert tls.Certificate, now func() time.Time, log *slog.Logger) *Server {
+	s := &Server{engine: e, now: now, log: log}
+	s.grpc = grpc.NewServer(
+		grpc.Creds(credentials.NewTLS(&tls.Config{
+			MinVersion:   tls.VersionTLS13,
+			Certificates: []tls.Certificate{cert},
+			ClientAuth:   tls.RequireAnyClientCert,
+			NextProtos:   []string{"h2"},
+		})),
+		grpc.MaxRecvMsgSize(maxMessage),
+		grpc.MaxConcurrentStreams(4),
+		grpc.ConnectionTimeout(20*time.Second),
+		grpc.KeepaliveParams(keepalive.ServerParameters{Time: 20 * time.Second, Timeout: 20 * time.Second}),
+		grpc.KeepaliveEnforcementPolicy(keepalive.EnforcementPolicy{MinTime: 5 * time.Second, PermitWithoutStream: true}),
+		// one small stream per machine: thousands of them must stay cheap
+		grpc.ReadBufferSize(4<<10), grpc.WriteBufferSize(4<<10), grpc.SharedWriteBuffer(true),
+	)
+	workerpb.RegisterWorkerServer(s.grpc, s)
+	return s
+}
+
+// Serve answers on l until ctx ends; it returns nil then.
+func (s *Server) Serve(ctx context.Context, l net.Listener) error {
+	stop := context.AfterFunc(ctx, s.grpc.Stop)
+	defer stop()
+	if err := s.grpc.Serve(l); err != nil && ctx.Err() == nil && !errors.Is(err, grpc.ErrServerStopped) {
+		return err
+	}
+	return nil
+}
+
+// Session carries one worker.
+func (s *Server) Session(stream workerpb.Worker_SessionServer) error {
+	ctx := stream.Context()
+	adm, hello, err := s.admit(stream)
+	if err != nil {
+		return err
+	}
+	err = stream.Send(&workerpb.Down{Body: &workerpb.Down_Welcome{Welcome: &workerpb.Welcome{
+		Protocol: Protocol, Scope: string(adm.Scope), Machine: adm.Machine, Boot: adm.Boot, UnixMs: s.now().UnixMilli(),
+	}}})
+	if err != nil {
+		return err
+	}
+	sess, err := s.engine.Attach(ctx, adm, fromAssignment(hello.GetRunning()))
+	if err != nil {
+		s.log.Error("worker not attached", "machine", adm.Machine, "err", err)
+		return status.Error(codes.Unavailable, "the appliance cannot write its store; try again")
+	}
+	defer sess.Detach()
+	up := make(chan *workerpb.Up)
+	recvErr := make(chan error, 1)
+	go receive(ctx, stream, up, recvErr)
+	for {
+		select {
+		case <-sess.Wake():
+			if done, err := deliver(stream, sess.Take()); done || err != nil {
+				return err
+			}
+		case m := <-up:
+			if err := s.handle(ctx, stream, sess, adm, m); err != nil {
+				return err
+			}
+		case err := <-recvErr:
+			if errors.Is(err, io.EOF) || ctx.Err() != nil {
+				return nil
+			}
+			return err
+		}
+	}
+}
+
+// receive moves messages from the stream to up until either ends; the stream ends
+// when Session returns, so the goroutine does not outlive it.
+func receive(ctx context.Context, stream workerpb.Worker_SessionServer, up chan<- *workerpb.Up, done chan<- error) {
+	for {
+		m, err := stream.Recv()
+		if err != nil {
+			done <- err
+			return
+		}
+		select {
+		case up <- m:
+		case <-ctx.Done():
+			return
+		}
+	}
+}
+
+// admit reads Hello and redeems its token.
+func (s *Server) admit(stream workerpb.Worker_SessionServer) (workflow.Admission, *workerpb.Hello, error) {
+	var none workflow.Admission
+	m, err := stream.Recv()
+	if err != nil {
+		return none, nil, err
+	}
+	hello := m.GetHello()
+	if hello == nil {
+		return none, nil, status.Error(codes.InvalidArgument, "the first message must be Hello")
+	}
+	if hello.GetProtocol() < MinProtocol || hello.GetProtocol() > Protocol+1 {
+		return none, nil, status.Errorf(codes.FailedPrecondition, "worker protocol %d is not spoken here (%d to %d): reboot to load the worker of this appliance", hello.GetProtocol(), MinProtocol, Protocol)
+	}
+	key, from, err := caller(stream.Context())
+	if err != nil {
+		return none, nil, err
+	}
+	adm, err := s.engine.Redeem(stream.Context(), hello.GetToken(), key, from)
+	var refused *workflow.Refused
+	switch {
+	case errors.As(err, &refused):
+		s.log.Warn("worker refused", "reason", refused.Reason, "client", from)
+		return none, nil, status.Error(codes.Unauthenticated, refused.Error())
+	case err != nil:
+		s.log.Error("worker not admitted", "client", from, "err", err)
+		return none, nil, status.Error(codes.Unavailable, "the appliance cannot read or write its store; try again")
+	}
+	return adm, hello, nil
+}
+
+// caller is the key of the client's certificate, proven by the TLS handshake, and
+// its address.
+func caller(ctx context.Context) (ed25519.PublicKey, netip.Addr, error) {
+	p, ok := peer.FromContext(ctx)
+	if !ok {
+		return nil, netip.Addr{}, status.Error(codes.Unauthenticated, "no peer")
+	}
+	t, ok := p.AuthInfo.(credentials.TLSInfo)
+	if !ok || len(t.State.PeerCertificates) == 0 {
+		return nil, netip.Addr{}, status.Error(codes.Unauthenticated, "a client certificate is needed")
+	}
+	key, ok := t.State.PeerCertificates[0].PublicKey.(ed25519.PublicKey)
+	if !ok {
+		return nil, netip.Addr{}, status.Error(codes.Unauthenticated, "the client certificate must have an ed25519 key")
+	}
+	from, err := netip.ParseAddrPort(p.Addr.String())
+	if err != nil {
+		return key, netip.Addr{}, nil
+	}
+	return key, from.Addr().Unmap(), nil
+}
+
+// handle applies one message of the worker.
+func (s *Server) handle(ctx context.Context, stream workerpb.Worker_SessionServer, sess *workflow.Session, adm workflow.Admission, m *workerpb.Up) error {
+	work := adm.Scope == hardware.ScopeWork
+	var err error
+	switch b := m.GetBody().(type) {
+	case *workerpb.Up_Facts:
+		if len(b.Facts.GetJson()) > maxFacts {
+			return status.Errorf(codes.InvalidArgument, "facts have %d bytes, the limit is %d", len(b.Facts.GetJson()), maxFacts)
+		}
+		var f hardware.Facts
+		if err := json.Unmarshal(b.Facts.GetJson(), &f); err != nil {
+			return status.Errorf(codes.InvalidArgument, "facts: %v", err)
+		}
+		err = sess.Facts(ctx, &f)
+	case *workerpb.Up_Report:
+		if !work {
+			return status.Error(codes.PermissionDenied, "this boot's token does not allow actions")
+		}
+		err = sess.Report(ctx, fromReport(b.Report))
+	case *workerpb.Up_Progress:
+		if work {
+			sess.Progress(fromProgress(b.Progress))
+		}
+		return nil
+	case *workerpb.Up_Log:
+		if work && b.Log.GetAssignment() != nil {
+			sess.Log(*fromAssignment(b.Log.GetAssignment()), b.Log.GetText()[:min(len(b.Log.GetText()), maxLog)])
+		}
+		return nil
+	default:
+		return status.Error(codes.InvalidArgument, "unexpected message")
+	}
+	if err != nil {
+		// not acknowledged: the worker keeps the report and sends it again
+		s.log.Error("worker report not written", "machine", adm.Machine, "err", err)
+		return status.Error(codes.Unavailable, "the appliance cannot write its store; try again")
+	}
+	return stream.Send(&workerpb.Down{Body: &workerpb.Down_Ack{Ack: &workerpb.Ack{Seq: m.GetSeq()}}})
+}
