@@ -1,0 +1,196 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"net/netip"
+	"os"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"github.com/goccy/go-yaml"
+
+	"github.com/rackstrap/rackstrap/hardware"
+)
+
+// defaultConfigPath is where serve looks and init writes.
+const defaultConfigPath = "/etc/rackstrap/rackstrap.yaml"
+
+// config is the configuration file. What concerns a network is in Subnet records;
+// this names interfaces and listeners only.
+type config struct {
+	Data       string       `yaml:"data"`
+	Socket     string       `yaml:"socket"`
+	Interfaces []string     `yaml:"interfaces"`
+	DHCP       dhcpConfig   `yaml:"dhcp"`
+	TFTP       listenConfig `yaml:"tftp"`
+	HTTP       listenConfig `yaml:"http"`
+	Worker     workerConfig `yaml:"worker"`
+	Health     listenConfig `yaml:"health"`
+	Images     imagesConfig `yaml:"images"`
+	Log        logConfig    `yaml:"log"`
+}
+
+type dhcpConfig struct {
+	Enabled bool `yaml:"enabled"`
+}
+
+type listenConfig struct {
+	Listen string `yaml:"listen"`
+}
+
+type workerConfig struct {
+	Listen     string   `yaml:"listen"`
+	Consoles   []string `yaml:"consoles"`
+	KernelArgs []string `yaml:"kernelArgs"`
+}
+
+type imagesConfig struct {
+	// QuotaGiB bounds the kept image files; 0 is the disk's free space.
+	QuotaGiB int64 `yaml:"quotaGiB"`
+}
+
+type logConfig struct {
+	Level  string `yaml:"level"`
+	Format string `yaml:"format"`
+}
+
+func defaultConfig() config {
+	return config{
+		Data:   "/var/lib/rackstrap",
+		Socket: "/run/rackstrap/rackstrap.sock",
+		DHCP:   dhcpConfig{Enabled: true},
+		TFTP:   listenConfig{":69"},
+		HTTP:   listenConfig{":7080"},
+		Worker: workerConfig{Listen: ":42113", Consoles: []string{"tty0", "ttyS0,115200"}},
+		Health: listenConfig{"127.0.0.1:7081"},
+		Log:    logConfig{Level: "info", Format: "text"},
+	}
+}
+
+// sampleConfig is what init writes; a test reads it back and compares it with the
+// defaults.
+const sampleConfig = `# Rackstrap. Every key is shown with its default; unknown keys are refused.
+# Networks, machines, images and templates are records, not configuration:
+#   rackstrap apply -f rack.yaml
+
+# Where records, images, keys and attempt logs are kept.
+data: /var/lib/rackstrap
+
+# REST for the command line, root's only.
+socket: /run/rackstrap/rackstrap.sock
+
+# The network interfaces of the provisioning LAN, where DHCP answers.
+# Empty: the one Ethernet interface that is up and has an IPv4 address; with
+# several, serve names them and stops.
+interfaces: []
+
+dhcp:
+  enabled: true
+
+tftp:
+  listen: ":69"
+
+# Boot scripts, boot programs, kernel, initramfs and images, for machines.
+http:
+  listen: ":7080"
+
+worker:
+  # Where the in-memory workers connect to (gRPC over TLS).
+  listen: ":42113"
+  # Kernel consoles of the worker; the last one is /dev/console.
+  consoles: ["tty0", "ttyS0,115200"]
+  # More kernel arguments for every worker; a Hardware may add its own.
+  kernelArgs: []
+
+# /metrics, /healthz and /readyz; keep this on loopback.
+health:
+  listen: "127.0.0.1:7081"
+
+images:
+  # Upper bound of the kept image files in GiB; 0 is no bound but the disk.
+  quotaGiB: 0
+
+log:
+  level: info   # debug, info, warn or error
+  format: text  # text or json
+`
+
+// loadConfig reads a configuration file over the defaults. A file that is not
+// there is an error unless path is the default one.
+func loadConfig(path string) (config, error) {
+	c := defaultConfig()
+	b, err := os.ReadFile(path)
+	if errors.Is(err, fs.ErrNotExist) && path == defaultConfigPath {
+		return c, nil
+	}
+	if err != nil {
+		return c, fmt.Errorf("%w (write one with: rackstrap init --config %s)", err, path)
+	}
+	if len(strings.TrimSpace(stripComments(string(b)))) > 0 {
+		if err := yaml.UnmarshalWithOptions(b, &c, yaml.Strict()); err != nil {
+			return c, fmt.Errorf("%s: %s", path, strings.TrimSpace(yaml.FormatError(err, false, true)))
+		}
+	}
+	if err := c.validate(); err != nil {
+		return c, fmt.Errorf("%s: %w", path, err)
+	}
+	return c, nil
+}
+
+// stripComments leaves what is not a comment line; a file of comments is empty.
+func stripComments(s string) string {
+	var out []string
+	for line := range strings.Lines(s) {
+		if !strings.HasPrefix(strings.TrimSpace(line), "#") {
+			out = append(out, line)
+		}
+	}
+	return strings.Join(out, "")
+}
+
+func (c *config) validate() error {
+	for field, p := range map[string]string{"data": c.Data, "socket": c.Socket} {
+		if !filepath.IsAbs(p) {
+			return fmt.Errorf("%s: %q is not an absolute path", field, p)
+		}
+	}
+	for field, l := range map[string]string{"tftp.listen": c.TFTP.Listen, "http.listen": c.HTTP.Listen, "worker.listen": c.Worker.Listen, "health.listen": c.Health.Listen} {
+		if _, err := listenPort(l); err != nil {
+			return fmt.Errorf("%s: %w", field, err)
+		}
+	}
+	for i, a := range append(append([]string{}, c.Worker.KernelArgs...), c.Worker.Consoles...) {
+		if err := hardware.ValidKernelArg(a); err != nil {
+			return fmt.Errorf("worker.kernelArgs or worker.consoles, entry %d: %w", i, err)
+		}
+	}
+	if c.Images.QuotaGiB < 0 {
+		return fmt.Errorf("images.quotaGiB: %d is negative", c.Images.QuotaGiB)
+	}
+	if _, err := logLevel(c.Log.Level); err != nil {
+		return err
+	}
+	if c.Log.Format != "text" && c.Log.Format != "json" {
+		return fmt.Errorf("log.format: %q is not known (text or json)", c.Log.Format)
+	}
+	return nil
+}
+
+// listenPort is the port of a listen address such as :7080 or 10.0.0.1:7080.
+func listenPort(s string) (uint16, error) {
+	host, port, ok := strings.Cut(s, ":")
+	if ok && host == "" {
+		s = "0.0.0.0:" + port
+	}
+	ap, err := netip.ParseAddrPort(s)
+	if err != nil || ap.Port() == 0 {
+		return 0, fmt.Errorf("%q is not a listen address (write it as \":7080\" or \"10.0.0.1:7080\")", s)
+	}
+	return ap.Port(), nil
+}
+
+// shutdownGrace is how long a clean stop may take.
+const shutdownGrace = 10 * time.Second

@@ -1,0 +1,3 @@
+module github.com/rackstrap/rackstrap/deploy/tools
+
+go 1.26.0
