@@ -35,7 +35,7 @@ type Input struct {
 	Cancel *string // why
 }
 
-// WorkerInput: the worker of a boot is there, and busy with Running, or idle.
+// WorkerInput says that the worker of a boot is there, busy with Running or idle.
 type WorkerInput struct {
 	Boot    string
 	Running *Assignment
@@ -179,6 +179,7 @@ func (s *stepper) report(r Report) {
 		return // a repeat, or of an attempt that has ended otherwise
 	}
 	t.Finished, t.Message, t.Result = s.c.Now, hardware.PlainText(r.Message, maxMessage), r.Result
+	t.Result.Disk, t.Result.Checksum = hardware.PlainText(r.Result.Disk, 256), hardware.PlainText(r.Result.Checksum, 256)
 	t.Permanent = r.Permanent
 	took := hardware.Duration(t.Finished.Sub(t.Started))
 	switch {

@@ -22,7 +22,6 @@ import (
 	"google.golang.org/grpc/peer"
 	"google.golang.org/grpc/status"
 
-
 	"github.com/rackstrap/rackstrap/api/workerpb"
 	"github.com/rackstrap/rackstrap/hardware"
 	"github.com/rackstrap/rackstrap/workflow"
@@ -76,7 +75,7 @@ func New(e Engine, cert tls.Certificate, now func() time.Time, log *slog.Logger)
 		grpc.KeepaliveParams(keepalive.ServerParameters{Time: 20 * time.Second, Timeout: 20 * time.Second}),
 		grpc.KeepaliveEnforcementPolicy(keepalive.EnforcementPolicy{MinTime: 5 * time.Second, PermitWithoutStream: true}),
 		// one small stream per machine: thousands of them must stay cheap
-		grpc.ReadBufferSize(4<<10), grpc.WriteBufferSize(4<<10), grpc.SharedWriteBuffer(true),
+		grpc.ReadBufferSize(4<<10), grpc.WriteBufferSize(4<<10),
 	)
 	workerpb.RegisterWorkerServer(s.grpc, s)
 	return s

@@ -1,0 +1,88 @@
+# `make help` lists what there is. Every target installs what it needs, through
+# apt and the Go toolchain.
+SHELL := /bin/bash
+.SHELLFLAGS := -euo pipefail -c
+.DEFAULT_GOAL := build
+
+GO        ?= go
+TOOL      := $(GO) tool -modfile=deploy/tools.mod
+VERSION   ?= $(shell git describe --tags --always --dirty 2>/dev/null || echo dev)
+LDFLAGS   := -s -w -X main.version=$(VERSION)
+PREFIX    ?= /usr/local
+PKGS      := ./...
+FUZZTIME  ?= 20s
+DEMO_FIRMWARE ?= uefi
+DEMO_KEEP     ?= 1
+export CGO_ENABLED ?= 0
+export RACKSTRAP_CACHE ?= $(HOME)/.cache/rackstrap
+
+.PHONY: help
+help: ## list the targets
+	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F':.*## ' '{printf "  make %-14s %s\n", $$1, $$2}'
+
+.PHONY: deps-build
+deps-build:
+	@deploy/install-packages worker/bootimage/packages.txt
+
+.PHONY: deps-lab
+deps-lab: deps-build
+	@deploy/install-packages deploy/lab/packages.txt
+
+.PHONY: assets
+assets: deps-build ## kernel, worker initramfs, iPXE, shim and GRUB, from Debian packages, into ipxe/embedded
+	@$(GO) run ./worker/bootimage/cmd/mkassets
+
+.PHONY: build
+build: assets ## the one binary, bin/rackstrap, with the boot files inside
+	@$(GO) build -trimpath -ldflags '$(LDFLAGS)' -o bin/rackstrap ./cmd/rackstrap
+	@ls -l bin/rackstrap | awk '{printf "bin/rackstrap, %.0f MB\n", $$5/1e6}'
+
+.PHONY: install
+install: build ## bin/rackstrap and a systemd unit; does not start it
+	install -D -m 0755 bin/rackstrap $(DESTDIR)$(PREFIX)/bin/rackstrap
+	install -D -m 0644 deploy/systemd/rackstrap.service $(DESTDIR)/etc/systemd/system/rackstrap.service
+	@test -e $(DESTDIR)/etc/rackstrap/rackstrap.yaml || bin/rackstrap init --config $(DESTDIR)/etc/rackstrap/rackstrap.yaml
+	@if test -z '$(DESTDIR)' && test -d /run/systemd/system; then systemctl daemon-reload; fi
+	@echo 'next: name your LAN interface in /etc/rackstrap/rackstrap.yaml, then: systemctl enable --now rackstrap'
+
+.PHONY: demo
+demo: deps-lab build ## install a real OS on an empty virtual machine; DEMO_FIRMWARE=bios|uefi, DEMO_KEEP=0 tears down
+	@$(GO) run ./deploy/lab/cmd/demo -firmware $(DEMO_FIRMWARE) -keep=$(if $(filter 0,$(DEMO_KEEP)),false,true) -rackstrap bin/rackstrap
+
+.PHONY: demo-down
+demo-down: ## remove everything that make demo left
+	@$(GO) run ./deploy/lab/cmd/demo -down
+
+.PHONY: test
+test: deps-lab build lint ## everything a submission must pass
+	@echo 'tests: unit, race, golden packets, namespaces, QEMU'
+	@CGO_ENABLED=1 RACKSTRAP_TEST_NOSKIP=1 RACKSTRAP_BIN=$(CURDIR)/bin/rackstrap $(GO) test -race -shuffle=on -timeout 24m -p 2 $(PKGS)
+
+.PHONY: lab
+lab: deps-lab build ## the netboot matrix, with its times
+	@RACKSTRAP_TEST_NOSKIP=1 RACKSTRAP_BIN=$(CURDIR)/bin/rackstrap $(GO) test -v -count=1 -timeout 60m ./deploy/lab/e2e
+
+.PHONY: bench
+bench: deps-lab build ## side by side with the peers, as ratios
+	@deploy/bench/run
+
+.PHONY: lint
+lint: ## gofumpt, go vet, staticcheck with every check
+	@out=$$($(TOOL) gofumpt -l $$(git ls-files '*.go' | grep -v '\.pb\.go$$')); test -z "$$out" || { echo "not gofumpt'ed:"; echo "$$out"; exit 1; }
+	@$(GO) vet $(PKGS)
+	@$(TOOL) staticcheck -checks all,-ST1000 $(PKGS)
+
+.PHONY: fuzz
+fuzz: ## every fuzz target for FUZZTIME each
+	@deploy/fuzz $(FUZZTIME)
+
+.PHONY: proto
+proto: ## generate api/workerpb from worker.proto
+	@mkdir -p bin/tools
+	@$(GO) build -modfile=deploy/tools.mod -o bin/tools/ google.golang.org/protobuf/cmd/protoc-gen-go google.golang.org/grpc/cmd/protoc-gen-go-grpc
+	@PATH=$(CURDIR)/bin/tools:$$PATH protoc --go_out=. --go_opt=module=github.com/rackstrap/rackstrap --go-grpc_out=. --go-grpc_opt=module=github.com/rackstrap/rackstrap api/workerpb/worker.proto
+
+.PHONY: clean
+clean: ## build outputs; the cache in $(RACKSTRAP_CACHE) stays
+	rm -rf bin dist
+	find ipxe/embedded -type f ! -name README.md -delete

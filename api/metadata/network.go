@@ -1,0 +1,155 @@
+package metadata
+
+import (
+	"fmt"
+	"net/netip"
+
+	"github.com/goccy/go-yaml"
+
+	"github.com/rackstrap/rackstrap/hardware"
+)
+
+type networkConfig struct {
+	Version   int           `yaml:"version"`
+	Ethernets yaml.MapSlice `yaml:"ethernets"`
+}
+
+type ethernet struct {
+	Match       match        `yaml:"match"`
+	SetName     text         `yaml:"set-name,omitempty"`
+	DHCP4       bool         `yaml:"dhcp4"`
+	Optional    bool         `yaml:"optional,omitempty"`
+	MTU         uint16       `yaml:"mtu,omitempty"`
+	Addresses   []text       `yaml:"addresses,omitempty"`
+	Routes      []route      `yaml:"routes,omitempty"`
+	Nameservers *nameservers `yaml:"nameservers,omitempty"`
+}
+
+type match struct {
+	MAC text `yaml:"macaddress"`
+}
+
+type route struct {
+	To  text `yaml:"to"`
+	Via text `yaml:"via"`
+}
+
+type nameservers struct {
+	Addresses []text `yaml:"addresses,omitempty"`
+	Search    []text `yaml:"search,omitempty"`
+}
+
+// NetworkConfig is the machine's network as cloud-init network-config version 2,
+// without the `network:` key around it: the form NoCloud wants. A NIC with
+// reserved addresses has them as static ones, with gateway, DNS and routes of
+// their Subnets; one without an IPv4 reservation asks by DHCP; one that we never
+// answer and that has no address is left alone. It errs only where a value cannot
+// be written as YAML.
+func NetworkConfig(h *hardware.Hardware, subnets []*hardware.Subnet) ([]byte, error) {
+	cfg := networkConfig{Version: 2, Ethernets: yaml.MapSlice{}}
+	gateway := false // one default route: netplan refuses a second one
+	for i, n := range h.Spec.Interfaces {
+		e := newEthernet(n, i == 0)
+		for _, s := range ownSubnets(n, subnets) {
+			gateway = e.add(s, gateway)
+		}
+		if e.DHCP4 || len(e.Addresses) > 0 || e.SetName != "" {
+			// The key is ours, not the record's: as a plain key, a NIC called `no` or
+			// `1e3` would be read as something else than a string.
+			cfg.Ethernets = append(cfg.Ethernets, yaml.MapItem{Key: fmt.Sprintf("nic%d", i), Value: e})
+		}
+	}
+	return marshal(cfg)
+}
+
+func newEthernet(n hardware.NIC, first bool) *ethernet {
+	e := &ethernet{
+		Match:     match{MAC: text(n.MAC.String())},
+		SetName:   text(n.Name),
+		Addresses: texts(n.Addresses),
+		DHCP4:     n.Answered(),
+	}
+	for _, p := range n.Addresses {
+		if p.Addr().Is4() {
+			e.DHCP4 = false
+		}
+	}
+	// systemd-networkd-wait-online holds the start of an installed system for two
+	// minutes for a NIC without a cable, unless it is optional.
+	e.Optional = !first && len(e.Addresses) == 0
+	return e
+}
+
+// ownSubnets are the subnets in which the NIC has an IPv4 address, each once, in
+// the order of the addresses.
+func ownSubnets(n hardware.NIC, subnets []*hardware.Subnet) []*hardware.Subnet {
+	var out []*hardware.Subnet
+	seen := map[netip.Prefix]bool{}
+	for _, p := range n.Addresses {
+		for _, s := range subnets {
+			if p.Addr().Is4() && s.Spec.Prefix.Contains(p.Addr()) && !seen[s.Spec.Prefix] {
+				seen[s.Spec.Prefix] = true
+				out = append(out, s)
+			}
+		}
+	}
+	return out
+}
+
+// add takes over what the subnet says and reports whether the machine has a
+// default route now.
+func (e *ethernet) add(s *hardware.Subnet, gateway bool) bool {
+	sp := &s.Spec
+	if e.MTU == 0 {
+		e.MTU = sp.MTU
+	}
+	if sp.Gateway.IsValid() && !gateway {
+		gateway = true
+		// Not `to: default`: the ENI and networkd renderers of cloud-init 22.4 die of
+		// it, and gateway4 is deprecated in netplan. All of them take this form.
+		e.Routes = append(e.Routes, route{To: "0.0.0.0/0", Via: text(sp.Gateway.String())})
+	}
+	for _, r := range sp.Routes {
+		if r.To.Bits() == 0 {
+			if gateway {
+				continue
+			}
+			gateway = true
+		}
+		e.Routes = append(e.Routes, route{To: text(r.To.String()), Via: text(r.Via.String())})
+	}
+	if search := searchList(sp); len(sp.DNS)+len(search) > 0 {
+		if e.Nameservers == nil {
+			e.Nameservers = &nameservers{}
+		}
+		e.Nameservers.Addresses = appendNew(e.Nameservers.Addresses, texts(sp.DNS))
+		e.Nameservers.Search = appendNew(e.Nameservers.Search, search)
+	}
+	return gateway
+}
+
+// searchList is the subnet's search list, its domain where it has none.
+func searchList(sp *hardware.SubnetSpec) []text {
+	if len(sp.Search) == 0 && sp.Domain != "" {
+		return []text{text(sp.Domain)}
+	}
+	var out []text
+	for _, d := range sp.Search {
+		out = append(out, text(d))
+	}
+	return out
+}
+
+func appendNew(list, more []text) []text {
+	seen := map[text]bool{}
+	for _, t := range list {
+		seen[t] = true
+	}
+	for _, t := range more {
+		if !seen[t] {
+			seen[t] = true
+			list = append(list, t)
+		}
+	}
+	return list
+}

@@ -1,0 +1,187 @@
+package metadata
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/goccy/go-yaml/ast"
+	"github.com/goccy/go-yaml/parser"
+
+	"github.com/rackstrap/rackstrap/hardware"
+)
+
+// The names of the files of a NoCloud seed.
+const (
+	FileMetaData      = "meta-data"
+	FileUserData      = "user-data"
+	FileVendorData    = "vendor-data"
+	FileNetworkConfig = "network-config"
+)
+
+// FileNames lists the files of a seed, sorted.
+func FileNames() []string {
+	return []string{FileMetaData, FileNetworkConfig, FileUserData, FileVendorData}
+}
+
+// Files are the files of one seed by name. They may hold secrets.
+type Files map[string][]byte
+
+// Input is what an install adds to the record.
+type Input struct {
+	// InstanceID is new for each install: cloud-init does its first-boot work once
+	// per instance id.
+	InstanceID string
+	// UserData is handed on byte by byte; the record's, then a default, where empty.
+	UserData string
+	// VendorData is handed on byte by byte.
+	VendorData string
+	// MetaData is a YAML mapping that replaces ours; instance-id and local-hostname
+	// are put before it where it lacks them.
+	MetaData string
+}
+
+// Seed makes the files of a NoCloud seed for one install of h. All of
+// [FileNames] are there; vendor-data may be empty. It errs without an instance
+// id, and for meta-data that is no YAML mapping.
+func Seed(h *hardware.Hardware, subnets []*hardware.Subnet, in Input) (Files, error) {
+	if in.InstanceID == "" {
+		return nil, errors.New("instance id: is empty (every install needs a new one)")
+	}
+	meta, err := metaData(h, in)
+	if err != nil {
+		return nil, err
+	}
+	user, err := userData(h, subnets, in)
+	if err != nil {
+		return nil, err
+	}
+	network, err := NetworkConfig(h, subnets)
+	if err != nil {
+		return nil, err
+	}
+	return Files{
+		FileMetaData: meta, FileUserData: user,
+		FileVendorData: []byte(in.VendorData), FileNetworkConfig: network,
+	}, nil
+}
+
+type metaDoc struct {
+	InstanceID    text   `yaml:"instance-id"`
+	LocalHostname text   `yaml:"local-hostname"`
+	PublicKeys    []text `yaml:"public-keys,omitempty"`
+}
+
+// metaData has the record's keys too: cloud-init gives them to the default user
+// also where the operator's user-data does not mention any.
+func metaData(h *hardware.Hardware, in Input) ([]byte, error) {
+	doc := metaDoc{InstanceID: text(in.InstanceID), LocalHostname: text(h.HostName())}
+	if in.MetaData != "" {
+		return complete(in.MetaData, doc)
+	}
+	doc.PublicKeys = keys(h)
+	return marshal(doc)
+}
+
+// complete puts the keys that cloud-init cannot do without before given, and
+// changes nothing else in it.
+func complete(given string, doc metaDoc) ([]byte, error) {
+	have, line, column, err := topKeys(given)
+	if err != nil {
+		return nil, err
+	}
+	var add []byte
+	for _, kv := range []struct {
+		key   string
+		value text
+	}{{"instance-id", doc.InstanceID}, {"local-hostname", doc.LocalHostname}} {
+		if slices.Contains(have, kv.key) {
+			continue
+		}
+		v, err := kv.value.MarshalYAML()
+		if err != nil {
+			return nil, err
+		}
+		add = fmt.Appendf(add, "%s%s: %s\n", strings.Repeat(" ", column-1), kv.key, v)
+	}
+	if len(add) == 0 {
+		return []byte(given), nil
+	}
+	lines := strings.SplitAfter(given, "\n")
+	out := strings.Join(lines[:line-1], "") + string(add) + strings.Join(lines[line-1:], "")
+	if now, _, _, err := topKeys(out); err != nil || len(now) < len(have)+1 {
+		return nil, errors.New("metaData: has no place for instance-id (write it as one `key: value` a line)")
+	}
+	return []byte(out), nil
+}
+
+// topKeys are the keys of a YAML block mapping, and where the first one stands
+// (both from 1).
+func topKeys(s string) (have []string, line, column int, err error) {
+	bad := errors.New("metaData: is not a YAML mapping (write it as `key: value` lines, like `local-hostname: m1`)")
+	f, err := parser.ParseBytes([]byte(s), 0)
+	if err != nil || len(f.Docs) != 1 {
+		return nil, 0, 0, bad
+	}
+	m, ok := f.Docs[0].Body.(*ast.MappingNode)
+	if !ok || m.IsFlowStyle || len(m.Values) == 0 {
+		return nil, 0, 0, bad
+	}
+	for _, v := range m.Values {
+		have = append(have, v.Key.GetToken().Value)
+	}
+	at := m.Values[0].Key.GetToken().Position
+	return have, at.Line, at.Column, nil
+}
+
+type cloudConfig struct {
+	Hostname       text   `yaml:"hostname"`
+	FQDN           text   `yaml:"fqdn,omitempty"`
+	ManageEtcHosts text   `yaml:"manage_etc_hosts"`
+	Keys           []text `yaml:"ssh_authorized_keys,omitempty"`
+}
+
+// userData is the install's, then the record's, then a default that gives the
+// system its name and the default user its keys.
+func userData(h *hardware.Hardware, subnets []*hardware.Subnet, in Input) ([]byte, error) {
+	for _, given := range []string{in.UserData, h.Spec.UserData} {
+		if given != "" {
+			return []byte(given), nil
+		}
+	}
+	label, domain, _ := strings.Cut(h.HostName(), ".")
+	cfg := cloudConfig{Hostname: text(label), ManageEtcHosts: "localhost", Keys: keys(h)}
+	if domain == "" {
+		domain = firstDomain(h, subnets)
+	}
+	if domain != "" {
+		cfg.FQDN = text(label + "." + domain)
+	}
+	body, err := marshal(cfg)
+	if err != nil {
+		return nil, err
+	}
+	return bytes.Join([][]byte{[]byte("#cloud-config\n"), body}, nil), nil
+}
+
+// firstDomain is the domain of the first subnet that the machine has an address in.
+func firstDomain(h *hardware.Hardware, subnets []*hardware.Subnet) string {
+	for _, n := range h.Spec.Interfaces {
+		for _, s := range ownSubnets(n, subnets) {
+			if s.Spec.Domain != "" {
+				return s.Spec.Domain
+			}
+		}
+	}
+	return ""
+}
+
+func keys(h *hardware.Hardware) []text {
+	var out []text
+	for _, k := range h.Spec.SSHKeys {
+		out = append(out, text(strings.TrimSpace(k)))
+	}
+	return out
+}
