@@ -23,7 +23,8 @@ type Grant struct {
 
 // FirstPacket is a DHCPDISCOVER (or a request to port 4011) of a netbooting
 // client: it starts a boot or belongs to the current one. ipxe says that the
-// client is an iPXE. The boot is on disk when it returns.
+// client is an iPXE. The boot is on disk when it returns; with an error it is
+// what it would have been.
 func (e *Engine) FirstPacket(ctx context.Context, uid string, mac hardware.MAC, xid uint32, fw hardware.Firmware, ipxe bool) (hardware.Boot, error) {
 	m := e.machine(uid)
 	m.mu.Lock()
@@ -33,16 +34,18 @@ func (e *Engine) FirstPacket(ctx context.Context, uid string, mac hardware.MAC, 
 		if err != nil {
 			return hardware.Boot{}, err
 		}
-		now := e.c.Now()
+		now, next := e.c.Now(), NextBoot(h, e.isActive(ctx, mc))
 		if !mc.Boot.Supersedes(xid, ipxe, now) {
-			return *mc.Boot, nil
+			b := *mc.Boot
+			b.Next = next
+			return b, nil
 		}
 		b := hardware.Boot{
 			ID: NewID(now), Hardware: uid, Started: now, Deadline: now.Add(hardware.BootDeadline),
-			MAC: mac, XID: xid, Firmware: fw, Next: NextBoot(h, e.isActive(ctx, mc)),
+			MAC: mac, XID: xid, Firmware: fw, Next: next,
 		}
 		mc.Boot = &b
-		ev := e.event(h, b.ID, hardware.ReasonBootStarted, fmt.Sprintf("%s on %s; next: %s (%s)", fw, mac, b.Next.Target, b.Next.Reason.Sentence()))
+		ev := e.event(h, b.ID, hardware.ReasonBootStarted, fmt.Sprintf("%s on %s; next: %s (%s)", fw, mac, next.Target, next.Reason.Sentence()))
 		err = e.c.Store.Commit(ctx, &Change{Machine: mc, Events: []Event{ev}})
 		if errors.Is(err, ErrConflict) {
 			continue
@@ -51,7 +54,19 @@ func (e *Engine) FirstPacket(ctx context.Context, uid string, mac hardware.MAC, 
 	}
 }
 
-// Boot changes the machine's current boot: what, called with a copy, may move its
+// Current is the open boot of a machine's NIC, with what it boots as things are
+// now; false where it has none.
+func (e *Engine) Current(ctx context.Context, uid string, mac hardware.MAC) (hardware.Boot, bool) {
+	h, mc, err := e.load(ctx, uid)
+	if err != nil || mc.Boot == nil || mc.Boot.Closed || mc.Boot.MAC != mac {
+		return hardware.Boot{}, false
+	}
+	b := *mc.Boot
+	b.Next = NextBoot(h, e.isActive(ctx, mc))
+	return b, true
+}
+
+// updateBoot changes the machine's current boot: what, called with a copy, may move its
 // phase on and fill in what was learnt. A boot that is not the current one is
 // left alone.
 func (e *Engine) updateBoot(ctx context.Context, uid, boot string, what func(*hardware.Boot) bool) error {
@@ -79,20 +94,18 @@ func (e *Engine) updateBoot(ctx context.Context, uid, boot string, what func(*ha
 }
 
 // Acked notes the addresses of a boot: the client's, which alone gets the token,
-// and ours as the client was told.
-func (e *Engine) Acked(ctx context.Context, uid, boot string, client, server netip.Addr) error {
+// and ours as the client was told; program says that an iPXE of ours was named.
+func (e *Engine) Acked(ctx context.Context, uid, boot string, client, server netip.Addr, program bool) error {
 	return e.updateBoot(ctx, uid, boot, func(b *hardware.Boot) bool {
-		if b.Client == client && b.Server == server {
+		if b.Client == client && b.Server == server && !program {
 			return false
 		}
 		b.Client, b.Server, b.Phase = client, server, max(b.Phase, hardware.PhaseAddress)
+		if program {
+			b.Programs++
+		}
 		return true
 	})
-}
-
-// ProgramNamed counts that our own boot program was named to an iPXE in this boot.
-func (e *Engine) ProgramNamed(ctx context.Context, uid, boot string) error {
-	return e.updateBoot(ctx, uid, boot, func(b *hardware.Boot) bool { b.Programs++; return true })
 }
 
 // Reached moves a boot's phase on; a boot that goes on keeps its token alive.
