@@ -83,7 +83,7 @@ func cases(t testing.TB) map[string]seedCase {
 		}), in},
 		// Names and keys that YAML 1.1 reads as something else than text.
 		"odd-names": {hw("on", hardware.Spec{
-			Hostname: "0123", SSHKeys: []string{"ssh-rsa AAAA= : {} [] & * ! | > ' % @ `"},
+			Hostname: "0123", SSHKeys: []string{"ssh-rsa AAAA= : {} [] & * ! | > ' % @ ` \x7f\u0085\u2028\ufeff\uffff \U0001f511"},
 			Interfaces: []hardware.NIC{{MAC: mac(t, "10:20:30:40:50:59"), Name: "null"}},
 		}), Input{InstanceID: "0x10"}},
 		"own-user-data": {hw("m5", hardware.Spec{

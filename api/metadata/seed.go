@@ -3,10 +3,10 @@ package metadata
 import (
 	"bytes"
 	"errors"
-	"fmt"
 	"slices"
 	"strings"
 
+	"github.com/goccy/go-yaml"
 	"github.com/goccy/go-yaml/ast"
 	"github.com/goccy/go-yaml/parser"
 
@@ -38,8 +38,8 @@ type Input struct {
 	UserData string
 	// VendorData is handed on byte by byte.
 	VendorData string
-	// MetaData is a YAML mapping that replaces ours; instance-id and local-hostname
-	// are put before it where it lacks them.
+	// MetaData is a YAML mapping that replaces ours; instance-id, local-hostname and
+	// public-keys are put before it where it lacks them.
 	MetaData string
 }
 
@@ -77,44 +77,47 @@ type metaDoc struct {
 // metaData has the record's keys too: cloud-init gives them to the default user
 // also where the operator's user-data does not mention any.
 func metaData(h *hardware.Hardware, in Input) ([]byte, error) {
-	doc := metaDoc{InstanceID: text(in.InstanceID), LocalHostname: text(h.HostName())}
+	doc := metaDoc{InstanceID: text(in.InstanceID), LocalHostname: text(h.HostName()), PublicKeys: keys(h)}
 	if in.MetaData != "" {
 		return complete(in.MetaData, doc)
 	}
-	doc.PublicKeys = keys(h)
 	return marshal(doc)
 }
 
-// complete puts the keys that cloud-init cannot do without before given, and
-// changes nothing else in it.
+// complete puts the keys that given lacks before it, and changes nothing else.
 func complete(given string, doc metaDoc) ([]byte, error) {
 	have, line, column, err := topKeys(given)
 	if err != nil {
 		return nil, err
 	}
-	var add []byte
-	for _, kv := range []struct {
-		key   string
-		value text
-	}{{"instance-id", doc.InstanceID}, {"local-hostname", doc.LocalHostname}} {
-		if slices.Contains(have, kv.key) {
+	var add yaml.MapSlice
+	for _, kv := range []yaml.MapItem{
+		{Key: "instance-id", Value: doc.InstanceID},
+		{Key: "local-hostname", Value: doc.LocalHostname},
+		{Key: "public-keys", Value: doc.PublicKeys},
+	} {
+		if slices.Contains(have, kv.Key.(string)) || (kv.Key == "public-keys" && len(doc.PublicKeys) == 0) {
 			continue
 		}
-		v, err := kv.value.MarshalYAML()
-		if err != nil {
-			return nil, err
-		}
-		add = fmt.Appendf(add, "%s%s: %s\n", strings.Repeat(" ", column-1), kv.key, v)
+		add = append(add, kv)
 	}
 	if len(add) == 0 {
 		return []byte(given), nil
 	}
-	lines := strings.SplitAfter(given, "\n")
-	out := strings.Join(lines[:line-1], "") + string(add) + strings.Join(lines[line-1:], "")
-	if now, _, _, err := topKeys(out); err != nil || len(now) < len(have)+1 {
-		return nil, errors.New("metaData: has no place for instance-id (write it as one `key: value` a line)")
+	own, err := marshal(add)
+	if err != nil {
+		return nil, err
 	}
-	return []byte(out), nil
+	lines := strings.SplitAfter(given, "\n")
+	out := slices.Clone(lines[:line-1])
+	for l := range strings.Lines(string(own)) {
+		out = append(out, strings.Repeat(" ", column-1)+l)
+	}
+	whole := strings.Join(append(out, lines[line-1:]...), "")
+	if now, _, _, err := topKeys(whole); err != nil || len(now) != len(have)+len(add) {
+		return nil, errors.New("metaData: has no place for instance-id (write one `key: value` a line)")
+	}
+	return []byte(whole), nil
 }
 
 // topKeys are the keys of a YAML block mapping, and where the first one stands

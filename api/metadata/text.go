@@ -4,6 +4,9 @@ import (
 	"bytes"
 	"encoding/json"
 	"fmt"
+	"strings"
+	"unicode"
+	"unicode/utf8"
 
 	"github.com/goccy/go-yaml"
 )
@@ -22,7 +25,17 @@ func (t text) MarshalYAML() ([]byte, error) {
 	if err := enc.Encode(string(t)); err != nil {
 		return nil, err
 	}
-	return bytes.TrimSuffix(b.Bytes(), []byte("\n")), nil
+	var out []byte
+	for _, r := range strings.TrimSuffix(b.String(), "\n") {
+		// JSON leaves DEL, C1 controls and the like as they are; YAML forbids them
+		// (YAML 1.2 section 5.1).
+		if r >= 0x7f && r <= 0xffff && !unicode.IsPrint(r) {
+			out = fmt.Appendf(out, "\\u%04x", r)
+			continue
+		}
+		out = utf8.AppendRune(out, r)
+	}
+	return out, nil
 }
 
 func texts[T fmt.Stringer](in []T) []text {
