@@ -1,0 +1,244 @@
+package partition
+
+import (
+	"bytes"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"hash/crc32"
+	"io"
+	"math"
+	"strings"
+	"unicode/utf16"
+)
+
+const gptMagic = "EFI PART"
+
+// maxEntries bounds the table: 128 entries are usual, 1024 the most that the
+// kernel and the tools agree on.
+const maxEntries = 1024
+
+func hasGPTMagic(b []byte) bool { return bytes.HasPrefix(b, []byte(gptMagic)) }
+
+// gptHeader is the GPT header of the UEFI specification 2.10, table 5-5.
+type gptHeader struct {
+	Magic                      [8]byte
+	Revision, Size, CRC, _     uint32
+	Self, Other                uint64 // LBA of this header and of the other one
+	FirstUsable, LastUsable    uint64
+	GUID                       [16]byte
+	Entries                    uint64 // LBA of the entries
+	Count, EntrySize, EntryCRC uint32
+}
+
+const gptHeaderSize = 92
+
+// gptEntry is a partition entry, table 5-6. An entry may be longer.
+type gptEntry struct {
+	Type, GUID  [16]byte
+	First, Last uint64 // LBA, both inclusive
+	Attributes  uint64
+	Name        [36]uint16
+}
+
+const gptEntrySize = 128
+
+// gptTable is the primary table.
+type gptTable struct {
+	raw     []byte // the sector of the header
+	header  gptHeader
+	entries []byte // whole sectors
+}
+
+// readGPT reads and verifies the primary table.
+func readGPT(d Disk) (gptTable, error) {
+	g := gptTable{raw: make([]byte, d.Sector)}
+	if err := readAt(d, g.raw, int64(d.Sector)); err != nil {
+		return g, err
+	}
+	if _, err := binary.Decode(g.raw, binary.LittleEndian, &g.header); err != nil {
+		return g, err
+	}
+	h := &g.header
+	switch {
+	case h.Size < gptHeaderSize || h.Size > uint32(d.Sector):
+		return g, fmt.Errorf("GPT header is damaged: size %d", h.Size)
+	case headerCRC(g.raw[:h.Size]) != h.CRC:
+		return g, errors.New("GPT header is damaged: wrong CRC")
+	case h.Self != 1:
+		return g, fmt.Errorf("GPT header is damaged: it says it is in sector %d", h.Self)
+	case h.EntrySize < gptEntrySize || h.EntrySize > 4096 || h.EntrySize&(h.EntrySize-1) != 0:
+		return g, fmt.Errorf("GPT entries of %d bytes are not supported", h.EntrySize)
+	case h.Count == 0 || h.Count > maxEntries:
+		return g, fmt.Errorf("GPT with %d entries is not supported", h.Count)
+	case h.Entries < 2 || h.Entries > uint64(d.Size/int64(d.Sector)):
+		return g, fmt.Errorf("GPT header is damaged: entries in sector %d", h.Entries)
+	}
+	sector := int64(d.Sector)
+	size := int64(h.Count) * int64(h.EntrySize)
+	g.entries = make([]byte, (size+sector-1)/sector*sector)
+	if err := readAt(d, g.entries, int64(h.Entries)*sector); err != nil {
+		return g, err
+	}
+	if crc32.ChecksumIEEE(g.entries[:size]) != h.EntryCRC {
+		return g, errors.New("GPT entries are damaged: wrong CRC")
+	}
+	return g, g.check(d)
+}
+
+// check refuses entries that cannot be, so that later arithmetic is safe. It
+// is against the header: the image may have been made for a larger disk.
+func (g *gptTable) check(d Disk) error {
+	sectors := uint64(d.Size) / uint64(d.Sector)
+	for n := range int(g.header.Count) {
+		e := g.entry(n)
+		if e.Type == [16]byte{} {
+			continue
+		}
+		if e.First > e.Last || e.First < 2 {
+			return fmt.Errorf("GPT partition %d is damaged: sectors %d to %d", n+1, e.First, e.Last)
+		}
+		if e.Last >= sectors {
+			return fmt.Errorf("partition %d ends at sector %d, the disk has %d (the image is larger than the disk)", n+1, e.Last, sectors)
+		}
+	}
+	return nil
+}
+
+func (g *gptTable) entry(n int) gptEntry {
+	var e gptEntry
+	at := n * int(g.header.EntrySize)
+	_, _ = binary.Decode(g.entries[at:at+gptEntrySize], binary.LittleEndian, &e)
+	return e
+}
+
+func (g *gptTable) table(d Disk) Table {
+	t := Table{Scheme: GPT}
+	sector := int64(d.Sector)
+	for n := range int(g.header.Count) {
+		e := g.entry(n)
+		if e.Type == [16]byte{} {
+			continue
+		}
+		name := string(utf16.Decode(e.Name[:]))
+		if end := strings.IndexByte(name, 0); end >= 0 {
+			name = name[:end]
+		}
+		t.Entries = append(t.Entries, Entry{
+			Number: n + 1, Start: int64(e.First) * sector, End: (int64(e.Last) + 1) * sector, Name: name,
+		})
+	}
+	return t
+}
+
+// grow decides the new table. The backup is written first: until the primary
+// changes, the old one is valid; after that both are.
+func (g gptTable) grow(d Disk, protective mbrTable) (Growth, error) {
+	old, found := last(g.table(d).Entries)
+	if !found {
+		return Growth{}, errors.New("the partition table is empty (write an image first)")
+	}
+	sector := int64(d.Sector)
+	sectors := d.Size / sector
+	entrySectors := int64(len(g.entries)) / sector
+	lastUsable := sectors - 1 - entrySectors - 1
+	if old.End/sector-1 > lastUsable {
+		return Growth{}, fmt.Errorf("partition %d ends %d sectors before the end of the disk: no room for the backup of the GPT (use a larger disk)",
+			old.Number, sectors-old.End/sector)
+	}
+	newEnd := max(old.End, (lastUsable+1)*sector/align*align)
+	out := Growth{Scheme: GPT, Number: old.Number, Before: old.End - old.Start, After: newEnd - old.Start}
+
+	entries := bytes.Clone(g.entries)
+	at := (old.Number-1)*int(g.header.EntrySize) + 40 // ending LBA
+	binary.LittleEndian.PutUint64(entries[at:], uint64(newEnd/sector-1))
+
+	primary := g.header
+	primary.Other, primary.LastUsable = uint64(sectors-1), uint64(lastUsable)
+	primary.EntryCRC = crc32.ChecksumIEEE(entries[:int(primary.Count)*int(primary.EntrySize)])
+	backup := primary
+	backup.Self, backup.Other = primary.Other, primary.Self
+	backup.Entries = uint64(lastUsable + 1)
+
+	all := []Write{
+		{int64(backup.Entries) * sector, entries},
+		{int64(backup.Self) * sector, g.encode(backup)},
+		{int64(primary.Entries) * sector, entries},
+		{sector, g.encode(primary)},
+	}
+	if w, ok := protective.protect(sectors); ok {
+		all = append(all, w)
+	}
+	changed, err := anyChange(d, all)
+	if err != nil {
+		return Growth{}, err
+	}
+	if changed {
+		out.Writes = all
+	}
+	return out, nil
+}
+
+// encode returns the sector of a header, with what the old one had after it.
+func (g *gptTable) encode(h gptHeader) []byte {
+	out := bytes.Clone(g.raw)
+	_, _ = binary.Encode(out, binary.LittleEndian, &h)
+	binary.LittleEndian.PutUint32(out[16:], headerCRC(out[:h.Size]))
+	return out
+}
+
+// headerCRC is the CRC over a header with its CRC field taken as zero.
+func headerCRC(header []byte) uint32 {
+	c := crc32.NewIEEE()
+	c.Write(header[:16])
+	c.Write([]byte{0, 0, 0, 0})
+	c.Write(header[20:])
+	return c.Sum32()
+}
+
+// protect updates the size in a protective MBR. A hybrid MBR, one with other
+// partitions besides, is left alone.
+func (m mbrTable) protect(sectors int64) (Write, bool) {
+	const entry = mbrEntries
+	if m.sector[entry+4] != 0xee || !allZero(m.sector[entry+16:entry+64]) {
+		return Write{}, false
+	}
+	out := bytes.Clone(m.sector)
+	binary.LittleEndian.PutUint32(out[entry+12:], uint32(min(sectors-1, math.MaxUint32)))
+	return Write{0, out}, true
+}
+
+func anyChange(d Disk, writes []Write) (bool, error) {
+	for _, w := range writes {
+		have := make([]byte, len(w.Data))
+		if err := readAt(d, have, w.Offset); err != nil {
+			return false, err
+		}
+		if !bytes.Equal(have, w.Data) {
+			return true, nil
+		}
+	}
+	return false, nil
+}
+
+func readAt(d Disk, p []byte, offset int64) error {
+	if offset < 0 || offset+int64(len(p)) > d.Size {
+		return io.ErrUnexpectedEOF
+	}
+	if n, err := d.ReadAt(p, offset); n < len(p) {
+		if err == nil || err == io.EOF {
+			err = io.ErrUnexpectedEOF
+		}
+		return err
+	}
+	return nil
+}
+
+func allZero(b []byte) bool {
+	for _, c := range b {
+		if c != 0 {
+			return false
+		}
+	}
+	return true
+}
