@@ -126,7 +126,12 @@ type peer struct {
 
 func dial(t testing.TB) *peer {
 	t.Helper()
-	conn, err := net.ListenUDP("udp4", &net.UDPAddr{IP: net.IPv4(127, 0, 0, 1)})
+	return dialFrom(t, net.IPv4(127, 0, 0, 1))
+}
+
+func dialFrom(t testing.TB, ip net.IP) *peer {
+	t.Helper()
+	conn, err := net.ListenUDP("udp4", &net.UDPAddr{IP: ip})
 	if err != nil {
 		t.Fatal(err)
 	}
