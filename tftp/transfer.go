@@ -32,31 +32,39 @@ func (s *Server) read(ctx context.Context, asked string, rf io.ReaderFrom) error
 		s.refused(client, name, ErrBusy)
 		return ErrBusy
 	}
-	defer s.leave(client.Addr())
+	t, began, err := s.transfer(ctx, client, name, rf, out)
+	s.leave(client.Addr())
+	switch {
+	case !began && errors.Is(err, fs.ErrNotExist):
+		s.refused(client, name, err)
+		return errNotFound
+	case !began:
+		s.refused(client, name, err)
+		return errRefused
+	}
+	if s.cfg.Observer != nil {
+		s.cfg.Observer.Done(t, outcome(ctx, err))
+	}
+	return err
+}
 
+// transfer opens the file and sends it. With began false the Handler refused.
+func (s *Server) transfer(ctx context.Context, client netip.AddrPort, name string, rf io.ReaderFrom, out pin.OutgoingTransfer) (t Transfer, began bool, err error) {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	f, err := s.cfg.Handler.Open(ctx, client, name)
 	if err != nil {
-		s.refused(client, name, err)
-		if errors.Is(err, fs.ErrNotExist) {
-			return errNotFound
-		}
-		return errRefused
+		return t, false, err
 	}
 	defer f.Close()
-
-	t := Transfer{Client: client, Name: name, Size: f.Size()}
+	t = Transfer{Client: client, Name: name, Size: f.Size()}
 	if t.Size >= 0 {
 		out.SetSize(t.Size)
 	}
 	start := time.Now()
 	t.Bytes, err = rf.ReadFrom(stoppable{ctx, f})
 	t.Duration = time.Since(start)
-	if s.cfg.Observer != nil {
-		s.cfg.Observer.Done(t, outcome(ctx, err))
-	}
-	return err
+	return t, true, err
 }
 
 // write refuses a write request.
