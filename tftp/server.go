@@ -154,6 +154,9 @@ func (s *Server) Run(ctx context.Context) error {
 		func(name string, wt io.WriterTo) error { return s.write(name, wt) },
 	)
 	srv.SetBlockSize(blockSize)
+	// pin/tftp would look up the interface's MTU for each request, and fall back to
+	// 512 bytes whenever another interface changes meanwhile.
+	srv.SetBlockSizeNegotiation(false)
 	srv.SetTimeout(s.timeout)
 	srv.SetRetries(retries)
 	srv.SetBackoff(func(attempt int) time.Duration {
