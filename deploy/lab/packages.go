@@ -14,16 +14,7 @@ import (
 var packageList string
 
 // Packages are the Debian packages that the lab needs.
-func Packages() []string {
-	var names []string
-	for line := range strings.Lines(packageList) {
-		line, _, _ = strings.Cut(line, "#")
-		if name := strings.TrimSpace(line); name != "" {
-			names = append(names, name)
-		}
-	}
-	return names
-}
+func Packages() []string { return parsePackages(packageList) }
 
 // Install installs those of the packages that are missing, with apt, and writes
 // what it does to out in one line, apt's own words only if it fails. It needs

@@ -1,0 +1,187 @@
+package lab
+
+import (
+	"context"
+	"crypto/sha256"
+	_ "embed"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"time"
+)
+
+//go:embed recipe/packages.txt
+var recipePackages string
+
+//go:embed recipe/customize.sh
+var recipeScript string
+
+// recipeVersion changes when the code of the builder makes another image.
+const recipeVersion = "1"
+
+// Identities of the image's file systems, the same in every build: GRUB and
+// fstab name them.
+const (
+	rootUUID = "6d9f8a52-0f8e-4c57-9a39-2a1f0c1be201"
+	espID    = "52530001" // a FAT volume id
+)
+
+func recipeKey() string {
+	h := sha256.Sum256([]byte(strings.Join([]string{recipeVersion, recipePackages, recipeScript, rootUUID, espID}, "\x00")))
+	return hex.EncodeToString(h[:6])
+}
+
+// buildImage makes the image in the work directory and renames it to base.raw.zst.
+func buildImage(ctx context.Context, work, base string, progress func(string)) (Image, error) {
+	start := time.Now()
+	root, disk := filepath.Join(work, "root"), filepath.Join(work, "disk.raw")
+	packages := parsePackages(recipePackages)
+	progress(fmt.Sprintf("Debian image: installing Debian 12 with %d packages and what they need (mmdebstrap)", len(packages)))
+	if err := bootstrap(ctx, root, packages); err != nil {
+		return Image{}, err
+	}
+	kernels, err := filepath.Glob(filepath.Join(root, "boot/vmlinuz-*"))
+	if err != nil {
+		return Image{}, err
+	}
+	if len(kernels) != 1 {
+		return Image{}, fmt.Errorf("the new root has %d kernels, want 1", len(kernels))
+	}
+	img := Image{Kernel: strings.TrimPrefix(filepath.Base(kernels[0]), "vmlinuz-")}
+
+	progress("Debian image: boot programs and configuration")
+	if err := customize(ctx, root); err != nil {
+		return Image{}, err
+	}
+	boot, err := takeBootFiles(root)
+	if err != nil {
+		return Image{}, err
+	}
+	progress("Debian image: partitions and file systems")
+	if err := makeImageDisk(ctx, work, root, disk, boot); err != nil {
+		return Image{}, err
+	}
+	if img.RawSHA256, img.VirtualSize, err = hashFile(disk); err != nil {
+		return Image{}, err
+	}
+	progress(fmt.Sprintf("Debian image: compressing %d MiB", img.VirtualSize>>20))
+	packed := disk + ".zst"
+	if err := run(ctx, "zstd", "-q", "-T0", "-9", "-o", packed, disk); err != nil {
+		return Image{}, err
+	}
+	if img.SHA256, img.Size, err = hashFile(packed); err != nil {
+		return Image{}, err
+	}
+	img.Path, img.BuildTime = base+".raw.zst", time.Since(start).Round(time.Second).String()
+	if err := errors.Join(os.Chmod(packed, 0o644), os.Rename(packed, img.Path)); err != nil {
+		return Image{}, err
+	}
+	b, err := json.MarshalIndent(img, "", "  ")
+	if err != nil {
+		return Image{}, err
+	}
+	tmp := filepath.Join(work, "description")
+	if err := os.WriteFile(tmp, append(b, '\n'), 0o644); err != nil {
+		return Image{}, err
+	}
+	if err := os.Rename(tmp, base+".json"); err != nil {
+		return Image{}, err
+	}
+	progress(fmt.Sprintf("Debian image: %d MiB, %d MiB compressed, built in %s", img.VirtualSize>>20, img.Size>>20, img.BuildTime))
+	return img, nil
+}
+
+// bootstrap installs Debian into root.
+func bootstrap(ctx context.Context, root string, packages []string) error {
+	return runTail(exec.CommandContext(ctx, "mmdebstrap", "--mode=root", "--variant=minbase",
+		"--architectures=amd64", "--components=main",
+		// Documentation and translations would be a fifth of the image.
+		"--dpkgopt=path-exclude=/usr/share/man/*", "--dpkgopt=path-exclude=/usr/share/doc/*",
+		"--dpkgopt=path-include=/usr/share/doc/*/copyright", "--dpkgopt=path-exclude=/usr/share/locale/*",
+		"--include="+strings.Join(packages, ","), "bookworm", root))
+}
+
+// customize runs the recipe's script inside root.
+func customize(ctx context.Context, root string) error {
+	script := strings.NewReplacer("@ROOT@", rootUUID, "@ESP@", espID[:4]+"-"+espID[4:]).Replace(recipeScript)
+	cmd := exec.CommandContext(ctx, "chroot", root, "/bin/sh")
+	cmd.Stdin = strings.NewReader(script)
+	// systemctl and the initramfs hooks must not look at the host.
+	cmd.Env = []string{"PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin", "LC_ALL=C.UTF-8", "SYSTEMD_OFFLINE=1"}
+	return runTail(cmd)
+}
+
+// takeBootFiles reads what the script made for the BIOS, and takes it and the
+// logs of the installation out of the root.
+func takeBootFiles(root string) (biosBoot, error) {
+	var b biosBoot
+	var err error
+	tmp := filepath.Join(root, "tmp")
+	if b.boot, err = os.ReadFile(filepath.Join(tmp, "boot.img")); err != nil {
+		return b, err
+	}
+	if b.core, err = os.ReadFile(filepath.Join(tmp, "core.img")); err != nil {
+		return b, err
+	}
+	for _, name := range []string{"tmp/boot.img", "tmp/core.img", "var/log/dpkg.log", "var/log/alternatives.log", "var/log/bootstrap.log"} {
+		if err := os.RemoveAll(filepath.Join(root, name)); err != nil {
+			return b, err
+		}
+	}
+	return b, nil
+}
+
+// parsePackages reads a package list.
+func parsePackages(list string) []string {
+	var names []string
+	for line := range strings.Lines(list) {
+		line, _, _ = strings.Cut(line, "#")
+		if name := strings.TrimSpace(line); name != "" {
+			names = append(names, name)
+		}
+	}
+	return names
+}
+
+// runTail runs a talkative command and puts its last words into the error.
+func runTail(cmd *exec.Cmd) error {
+	said, err := cmd.CombinedOutput()
+	if err != nil {
+		return fmt.Errorf("%s: %w: %s", cmd.Args[0], err, tail(string(said), 20))
+	}
+	return nil
+}
+
+func hashFile(path string) (sum string, size int64, err error) {
+	f, err := os.Open(path)
+	if err != nil {
+		return "", 0, err
+	}
+	defer f.Close()
+	h := sha256.New()
+	size, err = io.Copy(h, f)
+	return hex.EncodeToString(h.Sum(nil)), size, err
+}
+
+// treeSize is the space that a directory tree takes in 4 KiB blocks, in bytes.
+func treeSize(dir string) (int64, error) {
+	var size int64
+	err := filepath.WalkDir(dir, func(_ string, d fs.DirEntry, err error) error {
+		if err != nil {
+			return err
+		}
+		info, err := d.Info()
+		if err == nil {
+			size += (info.Size() + 4095) / 4096 * 4096
+		}
+		return err
+	})
+	return size, err
+}
