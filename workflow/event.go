@@ -42,3 +42,20 @@ func (e *Event) Text() string {
 	}
 	return s
 }
+
+// EventQuery selects events; empty fields select all.
+type EventQuery struct {
+	Hardware string // uid
+	Boot     string
+	Workflow string // name
+	// After leaves out what a subscriber has seen: events up to this cursor.
+	After uint64
+	// Limit is how many of the newest are wanted; the store's default where 0.
+	Limit int
+}
+
+// Matches reports whether ev is selected. Limit is not looked at.
+func (q *EventQuery) Matches(ev *Event) bool {
+	return (q.Hardware == "" || q.Hardware == ev.Hardware) && (q.Boot == "" || q.Boot == ev.Boot) &&
+		(q.Workflow == "" || q.Workflow == ev.Workflow) && ev.Cursor > q.After
+}

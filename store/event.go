@@ -1,0 +1,205 @@
+package store
+
+import (
+	"context"
+	"errors"
+	"iter"
+	"slices"
+	"strings"
+
+	"github.com/rackstrap/rackstrap/hardware"
+	"github.com/rackstrap/rackstrap/workflow"
+)
+
+// maxDetail bounds an event's detail, in bytes; it may come from a machine.
+const maxDetail = 1024
+
+// Cursor is the newest revision: WatchEvents from it shows what happens next.
+func (db *DB) Cursor(ctx context.Context) (uint64, error) { return db.kv.Revision(ctx) }
+
+// note adds the event that a record other than a Hardware was changed.
+func (db *DB) note(t *Txn, why hardware.Reason, kind, name string) {
+	db.mustAppend(t, &workflow.Event{Reason: why, Detail: kind + " " + name})
+}
+
+func (db *DB) noteHardware(t *Txn, why hardware.Reason, h *hardware.Hardware) {
+	db.mustAppend(t, &workflow.Event{Reason: why, Hardware: h.Meta.UID, Machine: h.Meta.Name})
+}
+
+// mustAppend is for events of our own making, which always fit.
+func (db *DB) mustAppend(t *Txn, ev *workflow.Event) {
+	if err := db.appendEvent(t, ev); err != nil {
+		panic("store: an event of ours does not fit: " + err.Error())
+	}
+}
+
+// appendEvent fills in what the event lacks and adds it to the transaction.
+func (db *DB) appendEvent(t *Txn, ev *workflow.Event) error {
+	now := db.opts.Now()
+	if ev.First.IsZero() {
+		ev.First = now
+	}
+	if ev.Last.IsZero() {
+		ev.Last = ev.First
+	}
+	if ev.ID == "" {
+		ev.ID = workflow.NewID(ev.First)
+	}
+	ev.Count = max(ev.Count, 1)
+	if err := db.putEvent(t, ev); err != nil {
+		return err
+	}
+	if ev.Hardware != "" {
+		t.Puts = append(t.Puts, Put{Key: keyInBoot(ev.Hardware, ev.Boot, ev.ID)})
+	}
+	return nil
+}
+
+// putEvent adds the event itself; its place in the timeline is there already.
+func (db *DB) putEvent(t *Txn, ev *workflow.Event) error {
+	ev.Detail = hardware.PlainText(ev.Detail, maxDetail)
+	plain := *ev
+	plain.Cursor = 0 // is the key's revision
+	b, err := db.encode(keyEvent(ev.ID), &plain)
+	if err != nil {
+		return err
+	}
+	t.Puts = append(t.Puts, Put{Key: keyEvent(ev.ID), Value: b})
+	db.written.Add(1)
+	return nil
+}
+
+// Event limits of one answer.
+const (
+	defaultEvents = 1000
+	maxEvents     = 10_000
+)
+
+// Events lists the newest q.Limit events that match q, oldest first.
+func (db *DB) Events(ctx context.Context, q workflow.EventQuery) ([]workflow.Event, error) {
+	if q.Limit <= 0 {
+		q.Limit = defaultEvents
+	}
+	q.Limit = min(q.Limit, maxEvents)
+	if q.Hardware == "" && q.Workflow != "" {
+		// The machine's timeline is shorter than the log.
+		var w workflow.Workflow
+		rev, err := db.get(ctx, keyWorkflow(q.Workflow), &w)
+		if err != nil {
+			return nil, err
+		}
+		if rev != 0 {
+			q.Hardware = w.Status.HardwareUID
+		}
+	}
+	var out []workflow.Event
+	newest := db.allEvents(ctx, q)
+	if q.Hardware != "" {
+		newest = db.timeline(ctx, q)
+	}
+	for ev, err := range newest {
+		if err != nil {
+			return nil, err
+		}
+		if q.Matches(&ev) {
+			out = append(out, ev)
+		}
+		if len(out) == q.Limit {
+			break
+		}
+	}
+	slices.Reverse(out)
+	return out, nil
+}
+
+// allEvents yields the log, newest first.
+func (db *DB) allEvents(ctx context.Context, q workflow.EventQuery) iter.Seq2[workflow.Event, error] {
+	return func(yield func(workflow.Event, error) bool) {
+		stop := errors.New("stop")
+		err := db.each(ctx, Range{Prefix: prefixEvent, Descend: true, Limit: min(q.Limit, DefaultPage)}, func(e Entry) error {
+			if e.Revision <= q.After {
+				return nil // spares reading it
+			}
+			ev, err := db.event(e)
+			if err != nil {
+				return err
+			}
+			if !yield(ev, nil) {
+				return stop
+			}
+			return nil
+		})
+		if err != nil && err != stop {
+			yield(workflow.Event{}, err)
+		}
+	}
+}
+
+// timeline yields the events of a machine, or of one of its boots, newest first.
+// Boots are in the order of their start; what belongs to no boot is sorted in by
+// its own time.
+func (db *DB) timeline(ctx context.Context, q workflow.EventQuery) iter.Seq2[workflow.Event, error] {
+	return func(yield func(workflow.Event, error) bool) {
+		prefix := keyTimeline(q.Hardware)
+		if q.Boot != "" {
+			prefix = keyBoot(q.Hardware, q.Boot)
+		}
+		var ids []string
+		err := db.each(ctx, Range{Prefix: prefix, KeysOnly: true, Limit: MaxPage}, func(e Entry) error {
+			ids = append(ids, e.Key[strings.LastIndexByte(e.Key, '/')+1:])
+			return nil
+		})
+		if err != nil {
+			yield(workflow.Event{}, err)
+			return
+		}
+		slices.Sort(ids)
+		for _, id := range slices.Backward(ids) {
+			e, err := db.kv.Get(ctx, keyEvent(id))
+			if err == nil && e.Revision == 0 {
+				continue // trimmed since
+			}
+			var ev workflow.Event
+			if err == nil {
+				ev, err = db.event(e)
+			}
+			if !yield(ev, err) || err != nil {
+				return
+			}
+		}
+	}
+}
+
+func (db *DB) event(e Entry) (workflow.Event, error) {
+	var ev workflow.Event
+	err := db.decode(e.Key, e.Value, &ev)
+	ev.Cursor = e.Revision
+	return ev, err
+}
+
+// WatchEvents yields every event written after the cursor, in order, and blocks
+// for more until ctx is done. An event that repeats is yielded again with its new
+// count. ErrCompacted ends it: list, and go on from a fresh Cursor.
+//
+// Event.Cursor is safe to resume from even where several events were written at
+// once: only the last of them moves it on, so one may be seen twice, none is lost.
+func (db *DB) WatchEvents(ctx context.Context, after uint64) iter.Seq2[workflow.Event, error] {
+	return func(yield func(workflow.Event, error) bool) {
+		for b, err := range db.kv.Watch(ctx, prefixEvent, after+1) {
+			if err != nil {
+				yield(workflow.Event{}, err)
+				return
+			}
+			changes := slices.DeleteFunc(b.Changes, func(c KeyChange) bool { return c.Deleted })
+			for i, c := range changes {
+				ev, err := db.event(Entry{Key: c.Key, Value: c.Value, Revision: b.Revision})
+				if i < len(changes)-1 {
+					ev.Cursor--
+				}
+				if !yield(ev, err) || err != nil {
+					return
+				}
+			}
+		}
+	}
+}
