@@ -1,0 +1,86 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+
+	"github.com/rackstrap/rackstrap/api/metadata"
+	"github.com/rackstrap/rackstrap/hardware"
+	"github.com/rackstrap/rackstrap/workflow"
+)
+
+// resolver fills in what only the appliance knows, at the moment an action is
+// sent to its worker: where an image is, what the seed of the machine says.
+type resolver struct {
+	image   func(ctx context.Context, name string) (*workflow.Image, error)
+	subnets func() []*hardware.Subnet
+}
+
+func (r resolver) resolve(ctx context.Context, h *hardware.Hardware, w *workflow.Workflow, a *workflow.Action) (json.RawMessage, error) {
+	o, err := workflow.DecodeOptions(a.Kind, a.With)
+	if err != nil {
+		return nil, err
+	}
+	switch o := o.(type) {
+	case *workflow.ImageWrite:
+		err = r.imageWrite(ctx, h, o)
+	case *workflow.NetworkConfig:
+		if o.Config == "" {
+			var b []byte
+			b, err = metadata.NetworkConfig(h, r.subnets())
+			o.Config = string(b)
+		}
+	case *workflow.CloudInit:
+		err = r.cloudInit(h, w, o)
+	}
+	if err != nil {
+		return nil, err
+	}
+	return json.Marshal(o)
+}
+
+// imageWrite replaces an image's name by its source and checksum.
+func (r resolver) imageWrite(ctx context.Context, h *hardware.Hardware, o *workflow.ImageWrite) error {
+	if hardware.ValidName(o.Image) != nil {
+		return nil // a URL
+	}
+	img, err := r.image(ctx, o.Image)
+	if errors.Is(err, workflow.ErrNotFound) {
+		return fmt.Errorf("there is no image %q (see `rackstrap image list`, add it with `rackstrap image add %s FILE`)", o.Image, o.Image)
+	}
+	if err != nil {
+		return err
+	}
+	arch := img.Spec.Arch
+	if arch == "" {
+		arch = "amd64"
+	}
+	if arch != h.Arch() {
+		return fmt.Errorf("image %q is for %s, hardware %q is %s", o.Image, arch, h.Meta.Name, h.Arch())
+	}
+	url, sum := img.Source()
+	o.Image = url
+	if o.Checksum == "" {
+		o.Checksum = sum
+	}
+	if o.Format == "" {
+		o.Format = img.Spec.Format
+	}
+	return nil
+}
+
+// cloudInit writes out the whole seed; the workflow's uid is the instance id, so
+// each install is a first boot to cloud-init.
+func (r resolver) cloudInit(h *hardware.Hardware, w *workflow.Workflow, o *workflow.CloudInit) error {
+	f, err := metadata.Seed(h, r.subnets(), metadata.Input{
+		InstanceID: w.Meta.UID, UserData: o.UserData, VendorData: o.VendorData, MetaData: o.MetaData,
+	})
+	if err != nil {
+		return err
+	}
+	o.UserData, o.MetaData = string(f[metadata.FileUserData]), string(f[metadata.FileMetaData])
+	o.VendorData = string(f[metadata.FileVendorData])
+	return nil
+}
