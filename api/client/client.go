@@ -1,0 +1,180 @@
+package client
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"net"
+	"net/http"
+	"net/url"
+	"strings"
+	"syscall"
+	"time"
+
+	"github.com/rackstrap/rackstrap/api"
+	"github.com/rackstrap/rackstrap/hardware"
+	"github.com/rackstrap/rackstrap/workflow"
+)
+
+// DefaultSocket is where the daemon listens.
+const DefaultSocket = "/run/rackstrap/rackstrap.sock"
+
+// Options say how to reach the daemon.
+type Options struct {
+	// Socket is the daemon's unix socket; DefaultSocket where empty.
+	Socket string
+}
+
+// Client talks to one daemon. It may be used by several goroutines.
+type Client struct {
+	Hardware  *Records[hardware.Hardware]
+	Subnets   *Records[hardware.Subnet]
+	Templates *Records[workflow.Template]
+	Images    *Records[workflow.Image]
+	Workflows *Records[api.Workflow]
+
+	where string
+	base  string
+	http  *http.Client
+}
+
+// New makes a Client; nothing is connected yet.
+func New(o Options) *Client {
+	if o.Socket == "" {
+		o.Socket = DefaultSocket
+	}
+	c := &Client{where: o.Socket, base: "http://rackstrap" + api.Base, http: &http.Client{Transport: &http.Transport{
+		DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) {
+			return (&net.Dialer{Timeout: 5 * time.Second}).DialContext(ctx, "unix", o.Socket)
+		},
+		ExpectContinueTimeout: 10 * time.Second,
+		IdleConnTimeout:       time.Minute,
+	}}}
+	c.Hardware = &Records[hardware.Hardware]{c, api.KindHardware}
+	c.Subnets = &Records[hardware.Subnet]{c, api.KindSubnet}
+	c.Templates = &Records[workflow.Template]{c, api.KindTemplate}
+	c.Images = &Records[workflow.Image]{c, api.KindImage}
+	c.Workflows = &Records[api.Workflow]{c, api.KindWorkflow}
+	return c
+}
+
+// Close closes idle connections.
+func (c *Client) Close() { c.http.CloseIdleConnections() }
+
+// Unreachable is a daemon that does not answer.
+type Unreachable struct {
+	Where string
+	Err   error
+}
+
+func (e *Unreachable) Error() string {
+	switch {
+	case errors.Is(e.Err, fs.ErrNotExist):
+		return e.Where + ": there is no socket"
+	case errors.Is(e.Err, fs.ErrPermission):
+		return e.Where + ": permission denied"
+	case errors.Is(e.Err, syscall.ECONNREFUSED):
+		return e.Where + ": nobody listens there"
+	}
+	return fmt.Sprintf("%s: %v", e.Where, e.Err)
+}
+
+// Unwrap is the cause.
+func (e *Unreachable) Unwrap() error { return e.Err }
+
+// Hint says what to type next.
+func (e *Unreachable) Hint() string {
+	if errors.Is(e.Err, fs.ErrPermission) {
+		return "the socket is root's; try again with sudo"
+	}
+	return "start the daemon: systemctl start rackstrap (or in a terminal: rackstrap serve), or name its socket with --socket"
+}
+
+// request is one call.
+type request struct {
+	method, path string
+	query        url.Values
+	contentType  string
+	body         io.Reader
+	header       http.Header
+	length       int64
+}
+
+// send returns the answer of a success; everything else is an error.
+func (c *Client) send(ctx context.Context, rq request) (*http.Response, error) {
+	u := c.base + rq.path
+	if len(rq.query) > 0 {
+		u += "?" + rq.query.Encode()
+	}
+	r, err := http.NewRequestWithContext(ctx, rq.method, u, rq.body)
+	if err != nil {
+		return nil, err
+	}
+	for k, v := range rq.header {
+		r.Header[k] = v
+	}
+	if rq.contentType != "" {
+		r.Header.Set("Content-Type", rq.contentType)
+	}
+	if rq.length > 0 {
+		r.ContentLength = rq.length
+	}
+	resp, err := c.http.Do(r)
+	if err != nil {
+		if ctx.Err() != nil {
+			return nil, ctx.Err()
+		}
+		var ue *url.Error
+		if errors.As(err, &ue) {
+			err = ue.Err
+		}
+		return nil, &Unreachable{c.where, err}
+	}
+	if resp.StatusCode/100 == 2 {
+		return resp, nil
+	}
+	defer resp.Body.Close()
+	return nil, problem(resp)
+}
+
+func problem(resp *http.Response) error {
+	raw, err := io.ReadAll(io.LimitReader(resp.Body, 16<<20))
+	p := &api.Problem{}
+	if err != nil || !strings.HasPrefix(resp.Header.Get("Content-Type"), api.ProblemType) || json.Unmarshal(raw, p) != nil {
+		return &api.Problem{
+			Status: resp.StatusCode, Code: api.CodeInternal, Title: resp.Status,
+			Detail: fmt.Sprintf("the daemon answered %s, and not as this version does", resp.Status), Hint: "compare: rackstrap version",
+		}
+	}
+	return p
+}
+
+// call sends in, if not nil, as JSON and reads the answer into out, if not nil.
+func (c *Client) call(ctx context.Context, rq request, in, out any) error {
+	if in != nil {
+		raw, err := json.Marshal(in)
+		if err != nil {
+			return err
+		}
+		rq.body, rq.contentType = bytes.NewReader(raw), "application/json"
+	}
+	resp, err := c.send(ctx, rq)
+	if err != nil {
+		return err
+	}
+	defer resp.Body.Close()
+	if out == nil {
+		return nil
+	}
+	if err := json.NewDecoder(resp.Body).Decode(out); err != nil {
+		if ctx.Err() != nil {
+			return ctx.Err()
+		}
+		return fmt.Errorf("%s %s: the answer cannot be read: %w", rq.method, rq.path, err)
+	}
+	return nil
+}

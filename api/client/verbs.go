@@ -1,0 +1,143 @@
+package client
+
+import (
+	"context"
+	"io"
+	"net/http"
+	"net/url"
+	"strconv"
+
+	"github.com/rackstrap/rackstrap/api"
+	"github.com/rackstrap/rackstrap/hardware"
+	"github.com/rackstrap/rackstrap/workflow"
+)
+
+// Version says what the daemon is.
+func (c *Client) Version(ctx context.Context) (api.VersionInfo, error) {
+	var out api.VersionInfo
+	err := c.call(ctx, request{method: http.MethodGet, path: "/version"}, nil, &out)
+	return out, err
+}
+
+// Apply creates or changes every record of a stream of YAML or JSON documents.
+// Where some were refused the error is an *api.Problem with all Results in it.
+func (c *Client) Apply(ctx context.Context, documents io.Reader) ([]api.Applied, error) {
+	var out api.ApplyResult
+	// JSON is YAML; but a JSON body is better read as what it is, so the daemon looks.
+	err := c.call(ctx, request{method: http.MethodPost, path: "/apply", body: documents}, nil, &out)
+	return out.Results, err
+}
+
+// Hold puts a machine on hold, or takes it off.
+func (c *Client) Hold(ctx context.Context, name string, hold bool) (*hardware.Hardware, error) {
+	out := new(hardware.Hardware)
+	if err := c.call(ctx, request{method: http.MethodPost, path: c.Hardware.path(name) + "/hold"}, api.Hold{Hold: &hold}, out); err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
+// Timeline tells what happened to a machine.
+func (c *Client) Timeline(ctx context.Context, name string) (*api.Timeline, error) {
+	out := new(api.Timeline)
+	if err := c.call(ctx, request{method: http.MethodGet, path: c.Hardware.path(name) + "/timeline"}, nil, out); err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
+// CancelWorkflow asks for the end of a workflow; an ended one is returned as it is.
+func (c *Client) CancelWorkflow(ctx context.Context, name, reason string) (*api.Workflow, error) {
+	out := new(api.Workflow)
+	if err := c.call(ctx, request{method: http.MethodPost, path: c.Workflows.path(name) + "/cancel"}, api.Cancel{Reason: reason}, out); err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
+// Leases lists what DHCP has confirmed.
+func (c *Client) Leases(ctx context.Context) ([]hardware.Lease, error) {
+	var out api.List[hardware.Lease]
+	err := c.call(ctx, request{method: http.MethodGet, path: "/leases"}, nil, &out)
+	return out.Items, err
+}
+
+// Upload says what is known of a file that is sent.
+type Upload struct {
+	// Checksum the bytes must have: sha256:<hex> or sha512:<hex>; empty takes any.
+	Checksum string
+	// Size in bytes; 0 is unknown.
+	Size                      int64
+	Format, Arch, Description string
+	// Progress, if not nil, is called with the bytes sent so far.
+	Progress func(sent int64)
+}
+
+// UploadImage streams the file of an image to the daemon and returns the record.
+// Bytes that differ from the checksum are refused: api.CodeInvalid.
+func (c *Client) UploadImage(ctx context.Context, name string, file io.Reader, u Upload) (*workflow.Image, error) {
+	q := url.Values{}
+	for k, v := range map[string]string{"checksum": u.Checksum, "format": u.Format, "arch": u.Arch, "description": u.Description} {
+		if v != "" {
+			q.Set(k, v)
+		}
+	}
+	if u.Progress != nil {
+		file = &counting{r: file, note: u.Progress}
+	}
+	out := new(workflow.Image)
+	err := c.call(ctx, request{
+		method: http.MethodPut, path: c.Images.path(name) + "/blob", query: q, body: file, length: u.Size,
+		contentType: "application/octet-stream",
+		// a name or checksum that is wrong is refused before the file travels
+		header: http.Header{"Expect": {"100-continue"}},
+	}, nil, out)
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
+type counting struct {
+	r    io.Reader
+	n    int64
+	note func(int64)
+}
+
+func (c *counting) Read(p []byte) (int, error) {
+	n, err := c.r.Read(p)
+	c.n += int64(n)
+	c.note(c.n)
+	return n, err
+}
+
+// Filter selects events.
+type Filter struct {
+	Hardware string // name
+	Workflow string
+	Boot     string
+	// Limit is how many of the newest are listed; the daemon's default where 0.
+	Limit int
+	// OnRetry, if not nil, is called when a stream broke and is made again.
+	OnRetry func(error)
+}
+
+func (f Filter) query() url.Values {
+	q := url.Values{}
+	for k, v := range map[string]string{"hardware": f.Hardware, "workflow": f.Workflow, "boot": f.Boot} {
+		if v != "" {
+			q.Set(k, v)
+		}
+	}
+	if f.Limit > 0 {
+		q.Set("limit", strconv.Itoa(f.Limit))
+	}
+	return q
+}
+
+// ListEvents lists what is stored, and the cursor to go on from with Events.
+func (c *Client) ListEvents(ctx context.Context, f Filter) ([]api.Event, uint64, error) {
+	var out api.List[api.Event]
+	err := c.call(ctx, request{method: http.MethodGet, path: "/events", query: f.query()}, nil, &out)
+	return out.Items, out.Cursor, err
+}

@@ -1,0 +1,109 @@
+package rest
+
+import (
+	"context"
+	"io"
+	"iter"
+	"log/slog"
+	"time"
+
+	"github.com/rackstrap/rackstrap/hardware"
+	"github.com/rackstrap/rackstrap/workflow"
+)
+
+// Deps is what the handler works on.
+type Deps struct {
+	Records Records
+	Engine  Engine
+	Blobs   Blobs
+	// Version of the daemon.
+	Version string
+	Now     func() time.Time
+	Log     *slog.Logger
+}
+
+// Records is the store. Its errors are *hardware.Invalid, workflow.ErrNotFound,
+// ErrExists, ErrConflict, ErrInUse and ErrCompacted; anything else is internal.
+type Records interface {
+	HardwareRecords
+	SubnetRecords
+	TemplateRecords
+	ImageRecords
+	WorkflowRecords
+	EventRecords
+	// ListLeases lists what DHCP has confirmed.
+	ListLeases(ctx context.Context) ([]hardware.Lease, error)
+}
+
+// HardwareRecords keeps Hardware. Update writes spec and labels only and compares
+// Meta.Revision.
+type HardwareRecords interface {
+	CreateHardware(ctx context.Context, h *hardware.Hardware) error
+	UpdateHardware(ctx context.Context, h *hardware.Hardware) error
+	DeleteHardware(ctx context.Context, name string, rev uint64) error
+	HardwareByName(ctx context.Context, name string) (*hardware.Hardware, error)
+	ListHardware(ctx context.Context) ([]*hardware.Hardware, error)
+}
+
+// SubnetRecords keeps Subnets.
+type SubnetRecords interface {
+	CreateSubnet(ctx context.Context, s *hardware.Subnet) error
+	UpdateSubnet(ctx context.Context, s *hardware.Subnet) error
+	DeleteSubnet(ctx context.Context, name string, rev uint64) error
+	SubnetByName(ctx context.Context, name string) (*hardware.Subnet, error)
+	ListSubnets(ctx context.Context) ([]*hardware.Subnet, error)
+}
+
+// TemplateRecords keeps Templates.
+type TemplateRecords interface {
+	CreateTemplate(ctx context.Context, t *workflow.Template) error
+	UpdateTemplate(ctx context.Context, t *workflow.Template) error
+	DeleteTemplate(ctx context.Context, name string, rev uint64) error
+	TemplateByName(ctx context.Context, name string) (*workflow.Template, error)
+	ListTemplates(ctx context.Context) ([]*workflow.Template, error)
+}
+
+// ImageRecords keeps the catalogue of images.
+type ImageRecords interface {
+	CreateImage(ctx context.Context, i *workflow.Image) error
+	UpdateImage(ctx context.Context, i *workflow.Image) error
+	DeleteImage(ctx context.Context, name string, rev uint64) error
+	ImageByName(ctx context.Context, name string) (*workflow.Image, error)
+	ListImages(ctx context.Context) ([]*workflow.Image, error)
+}
+
+// WorkflowRecords reads workflows; the engine writes them. Only ended ones can be
+// deleted.
+type WorkflowRecords interface {
+	Workflow(ctx context.Context, name string) (*workflow.Workflow, error)
+	ListWorkflows(ctx context.Context) ([]*workflow.Workflow, error)
+	ActiveWorkflows(ctx context.Context) ([]*workflow.Workflow, error)
+	DeleteWorkflow(ctx context.Context, name string, rev uint64) error
+}
+
+// EventRecords is the event log.
+type EventRecords interface {
+	// Events are the newest q.Limit that match, the oldest first.
+	Events(ctx context.Context, q workflow.EventQuery) ([]workflow.Event, error)
+	// WatchEvents yields what is written after a cursor and blocks in between; it
+	// ends with ErrCompacted or when ctx does.
+	WatchEvents(ctx context.Context, after uint64) iter.Seq2[workflow.Event, error]
+	// Cursor is the newest.
+	Cursor(ctx context.Context) (uint64, error)
+}
+
+// Engine runs workflows.
+type Engine interface {
+	CreateWorkflow(ctx context.Context, name string, spec workflow.WorkflowSpec) (*workflow.Workflow, error)
+	CancelWorkflow(ctx context.Context, name, why string) (*workflow.Workflow, error)
+	Progress(workflow string) (workflow.Progress, bool)
+	SetHold(ctx context.Context, hardwareUID string, hold bool) error
+}
+
+// Blobs keeps image files.
+type Blobs interface {
+	// Put stores what r has until io.EOF and returns its sha256 in hex and its size.
+	// checksum (sha256:… or sha512:…) may be empty; bytes that differ from it are not
+	// kept, and the error is *hardware.Invalid. A full disk is syscall.ENOSPC.
+	Put(ctx context.Context, r io.Reader, checksum string) (digest string, size int64, err error)
+}

@@ -1,0 +1,77 @@
+package rest
+
+import (
+	"context"
+	"net/http"
+	"net/url"
+	"strings"
+
+	"github.com/rackstrap/rackstrap/api"
+	"github.com/rackstrap/rackstrap/workflow"
+)
+
+// How many events a list has, where the request does not say, and at most.
+const (
+	defaultEvents = 1000
+	maxEvents     = 10_000
+)
+
+// events answers with a list, or with a stream where the client accepts one.
+func (s *server) events(w http.ResponseWriter, r *http.Request) error {
+	q := r.URL.Query()
+	if err := queryKnown(q, "hardware", "workflow", "boot", "after", "limit", "follow"); err != nil {
+		return err
+	}
+	query, err := s.eventQuery(r.Context(), q)
+	if err != nil {
+		return err
+	}
+	if strings.Contains(r.Header.Get("Accept"), "text/event-stream") {
+		return s.stream(w, r, query)
+	}
+	if q.Has("follow") {
+		return badRequest("send `Accept: text/event-stream`", "follow works for streams only")
+	}
+	list, err := s.listEvents(r.Context(), query)
+	if err != nil {
+		return err
+	}
+	return writeJSON(w, http.StatusOK, list)
+}
+
+// eventQuery reads the filters of the URL.
+func (s *server) eventQuery(ctx context.Context, q url.Values) (workflow.EventQuery, error) {
+	out := workflow.EventQuery{Workflow: q.Get("workflow"), Boot: q.Get("boot")}
+	if name := q.Get("hardware"); name != "" {
+		h, err := s.hardware.find(ctx, name)
+		if err != nil {
+			return out, err
+		}
+		out.Hardware = h.Meta.UID
+	}
+	var err error
+	if out.After, err = number(q, "after", 0, 0); err != nil {
+		return out, err
+	}
+	limit, err := number(q, "limit", defaultEvents, maxEvents)
+	out.Limit = int(limit)
+	return out, err
+}
+
+// listEvents is what is stored, with a cursor that is not newer than the list: a
+// subscriber who goes on from it may see an event twice, and misses none.
+func (s *server) listEvents(ctx context.Context, q workflow.EventQuery) (*api.List[api.Event], error) {
+	cursor, err := s.Records.Cursor(ctx)
+	if err != nil {
+		return nil, err
+	}
+	events, err := s.Records.Events(ctx, q)
+	if err != nil {
+		return nil, err
+	}
+	out := &api.List[api.Event]{APIVersion: api.Version, Kind: "EventList", Items: make([]api.Event, len(events)), Cursor: cursor}
+	for i, e := range events {
+		out.Items[i] = api.NewEvent(e)
+	}
+	return out, nil
+}

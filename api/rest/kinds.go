@@ -1,0 +1,142 @@
+package rest
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/rackstrap/rackstrap/api"
+	"github.com/rackstrap/rackstrap/hardware"
+	"github.com/rackstrap/rackstrap/workflow"
+)
+
+const lostSecret = "is " + hardware.Redacted + ", and there is no kept value to put there (write the value)"
+
+func hardwareResource(d Deps) *resource[hardware.Hardware] {
+	s := d.Records
+	return &resource[hardware.Hardware]{
+		kind: api.KindHardware, readOnly: []string{"status", "facts"},
+		meta:  func(h *hardware.Hardware) *hardware.Meta { return &h.Meta },
+		spec:  func(h *hardware.Hardware) any { return h.Spec },
+		check: (*hardware.Hardware).Validate,
+		keep: func(v, old *hardware.Hardware) (*hardware.Hardware, []hardware.FieldError) {
+			out := hardware.Unredact(v, old)
+			if hardware.HasRedacted(out) {
+				return nil, []hardware.FieldError{{Field: "spec.userData", Detail: lostSecret}}
+			}
+			return out, nil
+		},
+		show:   func(_ context.Context, h *hardware.Hardware) (any, error) { return hardware.Redact(h), nil },
+		create: s.CreateHardware, update: s.UpdateHardware, remove: s.DeleteHardware, get: s.HardwareByName, list: s.ListHardware,
+	}
+}
+
+func subnetResource(d Deps) *resource[hardware.Subnet] {
+	s := d.Records
+	return &resource[hardware.Subnet]{
+		kind:   api.KindSubnet,
+		meta:   func(n *hardware.Subnet) *hardware.Meta { return &n.Meta },
+		spec:   func(n *hardware.Subnet) any { return n.Spec },
+		check:  (*hardware.Subnet).Validate,
+		keep:   keepAll[hardware.Subnet],
+		show:   func(_ context.Context, n *hardware.Subnet) (any, error) { return n, nil },
+		create: s.CreateSubnet, update: s.UpdateSubnet, remove: s.DeleteSubnet, get: s.SubnetByName, list: s.ListSubnets,
+	}
+}
+
+func templateResource(d Deps) *resource[workflow.Template] {
+	s := d.Records
+	return &resource[workflow.Template]{
+		kind:  api.KindTemplate,
+		meta:  func(t *workflow.Template) *hardware.Meta { return &t.Meta },
+		spec:  func(t *workflow.Template) any { return t.Spec },
+		check: (*workflow.Template).Validate,
+		keep: func(v, old *workflow.Template) (*workflow.Template, []hardware.FieldError) {
+			if old != nil {
+				v = v.Unredacted(old)
+			}
+			var lost []hardware.FieldError
+			for i, p := range v.Spec.Parameters {
+				if p.Type == workflow.ParamSecret && p.Default == hardware.Redacted {
+					lost = append(lost, hardware.FieldError{Field: fmt.Sprintf("spec.parameters[%d].default", i), Detail: lostSecret})
+				}
+			}
+			return v, lost
+		},
+		show:   func(_ context.Context, t *workflow.Template) (any, error) { return t.Redacted(), nil },
+		create: s.CreateTemplate, update: s.UpdateTemplate, remove: s.DeleteTemplate, get: s.TemplateByName, list: s.ListTemplates,
+	}
+}
+
+func imageResource(d Deps) *resource[workflow.Image] {
+	s := d.Records
+	return &resource[workflow.Image]{
+		kind:   api.KindImage,
+		meta:   func(i *workflow.Image) *hardware.Meta { return &i.Meta },
+		spec:   func(i *workflow.Image) any { return i.Spec },
+		check:  (*workflow.Image).Validate,
+		keep:   keepAll[workflow.Image],
+		show:   func(_ context.Context, i *workflow.Image) (any, error) { return i, nil },
+		create: s.CreateImage, update: s.UpdateImage, remove: s.DeleteImage, get: s.ImageByName, list: s.ListImages,
+	}
+}
+
+func workflowResource(d Deps) *resource[workflow.Workflow] {
+	s := d.Records
+	return &resource[workflow.Workflow]{
+		kind: api.KindWorkflow, readOnly: []string{"status", "progress"},
+		meta:  func(w *workflow.Workflow) *hardware.Meta { return &w.Meta },
+		spec:  func(w *workflow.Workflow) any { return w.Spec },
+		check: checkWorkflow,
+		keep: func(v, old *workflow.Workflow) (*workflow.Workflow, []hardware.FieldError) {
+			if old != nil {
+				out := *v
+				out.Spec = v.Spec.Unredacted(old.Spec)
+				v = &out
+			}
+			var lost []hardware.FieldError
+			for name, p := range v.Spec.Params {
+				if p == hardware.Redacted {
+					lost = append(lost, hardware.FieldError{Field: "spec.params." + name, Detail: lostSecret})
+				}
+			}
+			return v, lost
+		},
+		show: func(ctx context.Context, w *workflow.Workflow) (any, error) {
+			t, err := s.TemplateByName(ctx, w.Spec.Template)
+			if err != nil && !errors.Is(err, workflow.ErrNotFound) {
+				return nil, err
+			}
+			out := api.Workflow{Workflow: *w.Redacted(t)}
+			if p, ok := d.Engine.Progress(w.Meta.Name); ok && !w.Status.State.Ended() {
+				out.Progress = &p
+			}
+			return out, nil
+		},
+		create: func(ctx context.Context, w *workflow.Workflow) error {
+			made, err := d.Engine.CreateWorkflow(ctx, w.Meta.Name, w.Spec)
+			if err == nil {
+				w.Meta = made.Meta // the engine chooses a name where there is none
+			}
+			return err
+		},
+		remove: s.DeleteWorkflow, get: s.Workflow, list: s.ListWorkflows,
+	}
+}
+
+func keepAll[T any](v, _ *T) (*T, []hardware.FieldError) { return v, nil }
+
+// checkWorkflow says what is wrong with a workflow before its machine and template
+// are looked at; the engine says the rest.
+func checkWorkflow(w *workflow.Workflow) error {
+	c := hardware.NewChecker("workflow", w.Meta.Name)
+	if w.Meta.Name != "" {
+		c.Add("metadata.name", hardware.ValidName(w.Meta.Name))
+	}
+	if len(w.Meta.Labels) > 0 {
+		c.Addf("metadata.labels", "are not kept for workflows (leave them out)")
+	}
+	c.Add("spec.hardware", hardware.ValidName(w.Spec.Hardware))
+	c.Add("spec.template", hardware.ValidName(w.Spec.Template))
+	return c.Err()
+}

@@ -1,0 +1,281 @@
+package rest
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/http"
+	"strconv"
+
+	"github.com/go-chi/chi/v5"
+
+	"github.com/rackstrap/rackstrap/api"
+	"github.com/rackstrap/rackstrap/api/document"
+	"github.com/rackstrap/rackstrap/hardware"
+	"github.com/rackstrap/rackstrap/workflow"
+)
+
+// resource is what is done the same way with every kind of record.
+type resource[T any] struct {
+	kind api.Kind
+	meta func(*T) *hardware.Meta
+	// spec is what operators write.
+	spec func(*T) any
+	// readOnly keys are taken in input and ignored, so that what was read can be
+	// sent back.
+	readOnly []string
+	check    func(*T) error
+	// keep fills secrets that read hardware.Redacted from old, which may be nil, and
+	// says which ones it could not fill.
+	keep func(v, old *T) (*T, []hardware.FieldError)
+	// show is the record without secrets.
+	show   func(context.Context, *T) (any, error)
+	create func(context.Context, *T) error
+	update func(context.Context, *T) error // nil: the spec is written once
+	remove func(ctx context.Context, name string, rev uint64) error
+	get    func(ctx context.Context, name string) (*T, error)
+	list   func(context.Context) ([]*T, error)
+}
+
+// decode makes a record of a document; name, if not empty, is the one in the URL.
+func (rs *resource[T]) decode(n *document.Node, name string) (*T, error) {
+	v := new(T)
+	var errs []hardware.FieldError
+	if n.Type == document.Map {
+		errs = append(errs, checkHead(n, rs.kind)...)
+		for _, k := range append([]string{"apiVersion", "kind"}, rs.readOnly...) {
+			n.Cut(k)
+		}
+	}
+	errs = append(errs, document.Decode(n, v)...)
+	m := rs.meta(v)
+	if name != "" && m.Name == "" {
+		m.Name = name
+	}
+	if name != "" && m.Name != name {
+		errs = append(errs, hardware.FieldError{Field: "metadata.name", Detail: fmt.Sprintf("%.80q differs from %q in the URL (a record cannot be renamed)", m.Name, name)})
+	}
+	if len(errs) > 0 {
+		return nil, rs.invalid(m.Name, errs)
+	}
+	return v, nil
+}
+
+// checkHead checks apiVersion and kind, which may be missing.
+func checkHead(n *document.Node, k api.Kind) []hardware.FieldError {
+	var errs []hardware.FieldError
+	if v := n.Get("apiVersion"); v != nil && v.Value != api.Version {
+		errs = append(errs, hardware.FieldError{Field: "apiVersion", Detail: fmt.Sprintf("%.60q is not known (write %s)", v.Value, api.Version)})
+	}
+	if v := n.Get("kind"); v != nil && v.Value != string(k) {
+		errs = append(errs, hardware.FieldError{Field: "kind", Detail: fmt.Sprintf("is %.60q, wanted %s", v.Value, k)})
+	}
+	return errs
+}
+
+func (rs *resource[T]) invalid(name string, errs []hardware.FieldError) error {
+	return &hardware.Invalid{Kind: rs.kind.Word(), Name: hardware.PlainText(name, 80), Errors: errs}
+}
+
+// find reads by name; its error names those that are like it.
+func (rs *resource[T]) find(ctx context.Context, name string) (*T, error) {
+	v, err := rs.get(ctx, name)
+	if !errors.Is(err, workflow.ErrNotFound) {
+		return v, err
+	}
+	all, err := rs.list(ctx)
+	if err != nil {
+		return nil, err
+	}
+	names := make([]string, len(all))
+	for i, o := range all {
+		names[i] = rs.meta(o).Name
+	}
+	return nil, notFound(rs.kind, name, names)
+}
+
+// same reports whether an operator would see no difference.
+func (rs *resource[T]) same(a, b *T) bool {
+	text := func(v *T) []byte {
+		labels := rs.meta(v).Labels
+		if len(labels) == 0 {
+			labels = nil
+		}
+		raw, err := json.Marshal([]any{labels, rs.spec(v)})
+		if err != nil {
+			return nil
+		}
+		return raw
+	}
+	x, y := text(a), text(b)
+	return x != nil && bytes.Equal(x, y)
+}
+
+// add creates the record.
+func (rs *resource[T]) add(ctx context.Context, v *T) error {
+	m := rs.meta(v)
+	m.UID, m.Revision, m.Created = "", 0, hardware.Meta{}.Created
+	v, lost := rs.keep(v, nil)
+	if len(lost) > 0 {
+		return rs.invalid(m.Name, lost)
+	}
+	return rs.create(ctx, v)
+}
+
+// replace writes the record over old, unless nothing would change. match is the
+// revision of If-Match, 0 for none.
+func (rs *resource[T]) replace(ctx context.Context, v, old *T, match uint64) (changed bool, err error) {
+	m, om := rs.meta(v), rs.meta(old)
+	stale := func(status int, rev uint64) error {
+		return &api.Problem{
+			Status: status, Code: api.CodeConflict, Revision: om.Revision,
+			Detail: fmt.Sprintf("%s %q is at revision %d, not %d: somebody changed it", rs.kind.Word(), om.Name, om.Revision, rev),
+			Hint:   fmt.Sprintf("read it again, then repeat the change: rackstrap %s get %s -o yaml", rs.kind.Word(), om.Name),
+		}
+	}
+	if match != 0 && match != om.Revision {
+		return false, stale(http.StatusPreconditionFailed, match)
+	}
+	v, lost := rs.keep(v, old)
+	if len(lost) > 0 {
+		return false, rs.invalid(om.Name, lost)
+	}
+	if rs.same(v, old) {
+		return false, nil
+	}
+	if m.UID != "" && m.UID != om.UID {
+		return false, rs.invalid(om.Name, []hardware.FieldError{{Field: "metadata.uid", Detail: fmt.Sprintf("%.60q is another record's (leave it out)", m.UID)}})
+	}
+	if m.Revision != 0 && m.Revision != om.Revision {
+		return false, stale(http.StatusConflict, m.Revision)
+	}
+	if rs.update == nil {
+		return false, &api.Problem{
+			Status: http.StatusConflict, Code: api.CodeConflict,
+			Detail: fmt.Sprintf("%s %q exists with another spec, and that is written once", rs.kind.Word(), om.Name), Hint: "choose another name",
+		}
+	}
+	nm := rs.meta(v)
+	nm.UID, nm.Revision, nm.Created = om.UID, om.Revision, om.Created
+	err = rs.update(ctx, v)
+	if errors.Is(err, workflow.ErrConflict) && match != 0 {
+		return false, stale(http.StatusPreconditionFailed, match)
+	}
+	return err == nil, err
+}
+
+// answer writes the record as it is now.
+func (rs *resource[T]) answer(ctx context.Context, w http.ResponseWriter, status int, name string) error {
+	v, err := rs.find(ctx, name)
+	if err != nil {
+		return err
+	}
+	raw, err := rs.marshal(ctx, v)
+	if err != nil {
+		return err
+	}
+	w.Header().Set("ETag", `"`+strconv.FormatUint(rs.meta(v).Revision, 10)+`"`)
+	return writeJSON(w, status, raw)
+}
+
+func (rs *resource[T]) marshal(ctx context.Context, v *T) (json.RawMessage, error) {
+	shown, err := rs.show(ctx, v)
+	if err != nil {
+		return nil, err
+	}
+	return api.Marshal(rs.kind, shown)
+}
+
+func (rs *resource[T]) serveList(_ *server, w http.ResponseWriter, r *http.Request) error {
+	if err := queryKnown(r.URL.Query()); err != nil {
+		return err
+	}
+	all, err := rs.list(r.Context())
+	if err != nil {
+		return err
+	}
+	out := api.List[json.RawMessage]{APIVersion: api.Version, Kind: string(rs.kind) + "List", Items: make([]json.RawMessage, len(all))}
+	for i, v := range all {
+		if out.Items[i], err = rs.marshal(r.Context(), v); err != nil {
+			return err
+		}
+	}
+	return writeJSON(w, http.StatusOK, out)
+}
+
+func (rs *resource[T]) serveGet(_ *server, w http.ResponseWriter, r *http.Request) error {
+	return rs.answer(r.Context(), w, http.StatusOK, chi.URLParam(r, "name"))
+}
+
+func (rs *resource[T]) serveCreate(_ *server, w http.ResponseWriter, r *http.Request) error {
+	n, err := document1(w, r)
+	if err != nil {
+		return err
+	}
+	v, err := rs.decode(n, "")
+	if err != nil {
+		return err
+	}
+	if err := rs.check(v); err != nil {
+		return err
+	}
+	if err := rs.add(r.Context(), v); err != nil {
+		return err
+	}
+	name := rs.meta(v).Name
+	w.Header().Set("Location", api.Base+"/"+rs.kind.Path()+"/"+name)
+	return rs.answer(r.Context(), w, http.StatusCreated, name)
+}
+
+func (rs *resource[T]) serveReplace(_ *server, w http.ResponseWriter, r *http.Request) error {
+	name := chi.URLParam(r, "name")
+	match, err := ifMatch(r)
+	if err != nil {
+		return err
+	}
+	n, err := document1(w, r)
+	if err != nil {
+		return err
+	}
+	v, err := rs.decode(n, name)
+	if err != nil {
+		return err
+	}
+	if err := rs.check(v); err != nil {
+		return err
+	}
+	old, err := rs.find(r.Context(), name)
+	if err != nil {
+		return err
+	}
+	if _, err := rs.replace(r.Context(), v, old, match); err != nil {
+		return err
+	}
+	return rs.answer(r.Context(), w, http.StatusOK, name)
+}
+
+func (rs *resource[T]) serveDelete(_ *server, w http.ResponseWriter, r *http.Request) error {
+	name := chi.URLParam(r, "name")
+	match, err := ifMatch(r)
+	if err != nil {
+		return err
+	}
+	old, err := rs.find(r.Context(), name)
+	if err != nil {
+		return err
+	}
+	err = rs.remove(r.Context(), name, match)
+	if errors.Is(err, workflow.ErrConflict) && match != 0 {
+		return &api.Problem{
+			Status: http.StatusPreconditionFailed, Code: api.CodeConflict, Revision: rs.meta(old).Revision,
+			Detail: fmt.Sprintf("%s %q is at revision %d, not %d: somebody changed it", rs.kind.Word(), name, rs.meta(old).Revision, match), Hint: "read it again",
+		}
+	}
+	if err != nil {
+		return err
+	}
+	w.WriteHeader(http.StatusNoContent)
+	return nil
+}

@@ -1,0 +1,77 @@
+package rest
+
+import (
+	"net/http"
+
+	"github.com/rackstrap/rackstrap/api"
+	"github.com/rackstrap/rackstrap/hardware"
+	"github.com/rackstrap/rackstrap/workflow"
+)
+
+// Role is the least that a caller must be to use a route. All callers on the unix
+// socket are admins.
+type Role string
+
+// The roles, from the least.
+const (
+	RoleViewer   Role = "viewer"
+	RoleOperator Role = "operator"
+	RoleAdmin    Role = "admin"
+)
+
+// Route is one method of one path.
+type Route struct {
+	Method string
+	// Path is below api.Base.
+	Path string
+	// Does is the route in a sentence.
+	Does string
+	Role Role
+	// In and Out are zero values of the bodies' types; nil where there is none, and
+	// an io.Reader's type where the body is a stream.
+	In, Out any
+	// Query lists the parameters it reads from the URL.
+	Query  []string
+	handle func(*server, http.ResponseWriter, *http.Request) error
+}
+
+// Routes is the whole API: the router, the document and the tests of access are
+// made from it.
+func Routes() []Route {
+	routes := []Route{
+		{Method: http.MethodGet, Path: "/version", Does: "Say what the daemon is", Role: RoleViewer, Out: api.VersionInfo{}, handle: (*server).version},
+		{Method: http.MethodPost, Path: "/apply", Does: "Create or change every record of a multi-document body", Role: RoleOperator, Out: api.ApplyResult{}, handle: (*server).apply},
+		{Method: http.MethodGet, Path: "/hardware/{name}/timeline", Does: "Tell what happened to a machine, boot by boot", Role: RoleViewer, Out: api.Timeline{}, Query: []string{"boot", "limit"}, handle: (*server).timeline},
+		{Method: http.MethodPost, Path: "/hardware/{name}/hold", Does: "Put a machine on hold, or take it off", Role: RoleOperator, In: api.Hold{}, Out: hardware.Hardware{}, handle: (*server).hold},
+		{Method: http.MethodPut, Path: "/images/{name}/blob", Does: "Upload the file of an image; the record is made or changed", Role: RoleOperator, In: blobBody{}, Out: workflow.Image{}, Query: []string{"checksum", "format", "arch", "description"}, handle: (*server).upload},
+		{Method: http.MethodPost, Path: "/workflows/{name}/cancel", Does: "End a workflow", Role: RoleOperator, In: api.Cancel{}, Out: api.Workflow{}, handle: (*server).cancel},
+		{Method: http.MethodGet, Path: "/events", Does: "List events, or stream them as server-sent events", Role: RoleViewer, Out: api.List[api.Event]{}, Query: []string{"hardware", "workflow", "boot", "after", "limit", "follow"}, handle: (*server).events},
+		{Method: http.MethodGet, Path: "/leases", Does: "List the DHCP leases", Role: RoleViewer, Out: api.List[hardware.Lease]{}, handle: (*server).leases},
+	}
+	routes = append(routes, recordRoutes(api.KindHardware, true, func(s *server) *resource[hardware.Hardware] { return s.hardware })...)
+	routes = append(routes, recordRoutes(api.KindSubnet, true, func(s *server) *resource[hardware.Subnet] { return s.subnets })...)
+	routes = append(routes, recordRoutes(api.KindTemplate, true, func(s *server) *resource[workflow.Template] { return s.templates })...)
+	routes = append(routes, recordRoutes(api.KindImage, true, func(s *server) *resource[workflow.Image] { return s.images })...)
+	return append(routes, recordRoutes(api.KindWorkflow, false, func(s *server) *resource[workflow.Workflow] { return s.workflows })...)
+}
+
+// recordRoutes are the routes that all kinds share. A kind whose spec is written
+// once has no PUT.
+func recordRoutes[T any](k api.Kind, replace bool, of func(*server) *resource[T]) []Route {
+	type handler = func(*resource[T], *server, http.ResponseWriter, *http.Request) error
+	with := func(h handler) func(*server, http.ResponseWriter, *http.Request) error {
+		return func(s *server, w http.ResponseWriter, r *http.Request) error { return h(of(s), s, w, r) }
+	}
+	var record T
+	all, one, word := "/"+k.Path(), "/"+k.Path()+"/{name}", k.Word()
+	routes := []Route{
+		{Method: http.MethodGet, Path: all, Does: "List every " + word, Role: RoleViewer, Out: api.List[T]{}, handle: with((*resource[T]).serveList)},
+		{Method: http.MethodPost, Path: all, Does: "Create a " + word, Role: RoleOperator, In: record, Out: record, handle: with((*resource[T]).serveCreate)},
+		{Method: http.MethodGet, Path: one, Does: "Read a " + word, Role: RoleViewer, Out: record, handle: with((*resource[T]).serveGet)},
+		{Method: http.MethodDelete, Path: one, Does: "Delete a " + word, Role: RoleOperator, handle: with((*resource[T]).serveDelete)},
+	}
+	if replace {
+		routes = append(routes, Route{Method: http.MethodPut, Path: one, Does: "Replace a " + word + " that exists", Role: RoleOperator, In: record, Out: record, handle: with((*resource[T]).serveReplace)})
+	}
+	return routes
+}

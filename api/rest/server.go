@@ -1,0 +1,56 @@
+package rest
+
+import (
+	"net/http"
+
+	"github.com/go-chi/chi/v5"
+
+	"github.com/rackstrap/rackstrap/api"
+	"github.com/rackstrap/rackstrap/hardware"
+	"github.com/rackstrap/rackstrap/workflow"
+)
+
+type server struct {
+	Deps
+	hardware  *resource[hardware.Hardware]
+	subnets   *resource[hardware.Subnet]
+	templates *resource[workflow.Template]
+	images    *resource[workflow.Image]
+	workflows *resource[workflow.Workflow]
+	progress  progressBoard
+}
+
+// New makes the handler of Routes. Streams end when the request's context does, so
+// let http.Server.BaseContext end when the daemon stops.
+func New(d Deps) http.Handler {
+	s := &server{Deps: d}
+	s.hardware = hardwareResource(d)
+	s.subnets = subnetResource(d)
+	s.templates = templateResource(d)
+	s.images = imageResource(d)
+	s.workflows = workflowResource(d)
+	s.progress.deps = d
+
+	r := chi.NewRouter()
+	for _, route := range Routes() {
+		r.Method(route.Method, api.Base+route.Path, s.serve(route))
+	}
+	r.NotFound(s.noRoute)
+	r.MethodNotAllowed(s.noMethod)
+	return r
+}
+
+// serve runs a route and turns its error into a problem.
+func (s *server) serve(route Route) http.HandlerFunc {
+	return func(w http.ResponseWriter, r *http.Request) {
+		w.Header().Set("Cache-Control", "no-store")
+		w.Header().Set("X-Content-Type-Options", "nosniff")
+		if err := route.handle(s, w, r); err != nil {
+			s.fail(w, r, err)
+			return
+		}
+		if r.Method != http.MethodGet {
+			s.Log.Info("api change", "method", r.Method, "path", r.URL.Path)
+		}
+	}
+}

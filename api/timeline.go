@@ -1,0 +1,50 @@
+package api
+
+import (
+	"time"
+
+	"github.com/rackstrap/rackstrap/hardware"
+	"github.com/rackstrap/rackstrap/workflow"
+)
+
+// Event is a line of a timeline with its sentence.
+type Event struct {
+	workflow.Event
+	Sentence string `json:"text"`
+}
+
+// NewEvent adds the sentence.
+func NewEvent(e workflow.Event) Event { return Event{Event: e, Sentence: e.Text()} }
+
+// Timeline is everything that is known of one machine, boot by boot, the oldest
+// first.
+type Timeline struct {
+	Hardware string         `json:"hardware"` // name
+	Boots    []BootTimeline `json:"boots"`
+}
+
+// BootTimeline is one boot. What happened before the first boot is in one without
+// a Boot.
+type BootTimeline struct {
+	Boot    string         `json:"boot,omitempty"`
+	Started time.Time      `json:"started"`
+	Lines   []TimelineLine `json:"lines"`
+	// Split says where the time went, in order.
+	Split []Span `json:"split,omitempty"`
+}
+
+// TimelineLine is an event with its time since the boot's start.
+type TimelineLine struct {
+	At hardware.Duration `json:"at"`
+	Event
+}
+
+// Span is one part of a boot.
+type Span struct {
+	Name string            `json:"name"`
+	Took hardware.Duration `json:"took"`
+	// Bytes that moved in it, where that is known.
+	Bytes int64 `json:"bytes,omitempty"`
+	// Ended false: it is the part that runs now, Took is so far.
+	Ended bool `json:"ended"`
+}
