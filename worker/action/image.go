@@ -1,0 +1,149 @@
+package action
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/rackstrap/rackstrap/store/image/codec"
+	"github.com/rackstrap/rackstrap/workflow"
+)
+
+// imageWrite streams an image onto a disk.
+func imageWrite(ctx context.Context, env Env, o workflow.ImageWrite) (Result, error) {
+	return writeImage(ctx, env, o, usualPatience())
+}
+
+// writeImage touches the disk only after the image was found on the server,
+// recognised, and not known to be too large.
+func writeImage(ctx context.Context, env Env, o workflow.ImageWrite, p patience) (Result, error) {
+	sum, err := codec.ParseChecksum(o.Checksum)
+	if err != nil {
+		return Result{}, permanent(err)
+	}
+	format, err := codec.ParseFormat(o.Format)
+	if err != nil {
+		return Result{}, permanent(err)
+	}
+	u, err := imageURL(env.HTTPBase, o)
+	if err != nil {
+		return Result{}, err
+	}
+	client, err := httpClient(o)
+	if err != nil {
+		return Result{}, err
+	}
+	d, err := selectDisk(env.Sys, o.Disk)
+	if err != nil {
+		return Result{}, err
+	}
+	if err := d.inUse(); err != nil {
+		return Result{}, err
+	}
+	source, err := fetch(ctx, env.Log, client, u, !sum.IsZero(), p)
+	if err != nil {
+		return Result{}, err
+	}
+	image, err := codec.NewReader(source, codec.Options{Format: format, Size: source.size, Checksum: sum})
+	if err != nil {
+		return Result{}, classify(fmt.Errorf("image %s: %w", source.shown(), err))
+	}
+	defer image.Close()
+	w := imageWriter{env: env, disk: d, image: image, size: max(source.size, 0), abort: func() { source.Close() }}
+	env.Log.Info("writing image", "url", source.shown(), "format", string(image.Format()), "source_bytes", source.size, "disk", d.path, "disk_bytes", d.size)
+	out, err := w.run(ctx)
+	if err != nil {
+		return out, classify(fmt.Errorf("image %s: %w", source.shown(), err))
+	}
+	out.Checksum = sum.String()
+	return out, nil
+}
+
+// classify marks what another attempt with the same image cannot mend. A wrong
+// checksum or a truncated download may be the network's fault.
+func classify(err error) error {
+	if errors.Is(err, codec.ErrFormat) || errors.Is(err, codec.ErrLimit) || errors.Is(err, codec.ErrTrailing) {
+		return permanent(err)
+	}
+	return err
+}
+
+// imageWriter is one image on its way to one disk.
+type imageWriter struct {
+	env   Env
+	disk  disk
+	image *codec.Reader
+	size  int64  // of the source, 0 when unknown
+	abort func() // ends the download
+	dev   *device
+	last  time.Time // of the last progress report
+}
+
+// run writes, verifies and lets the kernel see the result. Whenever it fails
+// after the first write, it leaves a disk that cannot boot, and says so.
+func (w *imageWriter) run(ctx context.Context) (Result, error) {
+	out := Result{Disk: w.disk.path}
+	dev, err := openDevice(w.disk.path)
+	if err != nil {
+		return out, err
+	}
+	defer dev.Close()
+	w.dev = dev
+	writer := &diskWriter{dev: dev, moved: w.report, abort: w.abort}
+	if least := w.image.MinSize(); least > dev.size {
+		return out, writer.tooLarge(least)
+	}
+	err = w.invalidate() // the system that was there must not boot half overwritten
+	var size int64
+	if err == nil {
+		size, err = writer.copyFrom(ctx, w.image)
+	}
+	if err == nil {
+		err = writer.finish()
+	}
+	if err == nil {
+		err = writer.verify()
+	}
+	out.SourceBytes, out.WrittenBytes = w.image.SourceBytes(), size
+	if err == nil {
+		err = rescan(ctx, dev)
+	}
+	if err != nil {
+		return out, w.fail(err)
+	}
+	w.env.progress(Progress{Done: out.SourceBytes, Total: w.size, Written: size})
+	out.Message = fmt.Sprintf("wrote %s to %s from %s of %s, flushed and read samples back",
+		bytesText(size), w.disk.path, bytesText(out.SourceBytes), w.image.Format())
+	return out, nil
+}
+
+// report passes progress on, at most four times a second.
+func (w *imageWriter) report(written int64) {
+	if now := time.Now(); now.Sub(w.last) >= 250*time.Millisecond {
+		w.last = now
+		w.env.progress(Progress{Done: w.image.SourceBytes(), Total: w.size, Written: written})
+	}
+}
+
+// invalidate removes both partition tables from the disk.
+func (w *imageWriter) invalidate() error {
+	ends := merge([]extent{{0, mib}, {w.dev.size - mib, mib}}, w.dev.size, w.dev.sector)
+	for _, e := range ends {
+		if err := w.dev.zero(e); err != nil {
+			return err
+		}
+	}
+	return w.dev.flush()
+}
+
+// fail makes sure that what was written cannot boot. ctx may be over by then.
+func (w *imageWriter) fail(cause error) error {
+	if err := w.invalidate(); err != nil {
+		return fmt.Errorf("%w; the disk %s could not be made unbootable either: %w", cause, w.disk.path, err)
+	}
+	// Best effort: the kernel's idea of the partitions ends with this boot.
+	_ = w.dev.rescan()
+	w.env.Log.Error("image was not written, the disk was made unbootable", "disk", w.disk.path, "error", cause)
+	return fmt.Errorf("%w (the disk %s has no partition table now and cannot boot)", cause, w.disk.path)
+}

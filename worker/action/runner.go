@@ -1,0 +1,156 @@
+package action
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"log/slog"
+
+	"github.com/rackstrap/rackstrap/workflow"
+)
+
+// Env is what a runner may use of the machine.
+type Env struct {
+	// Log gets what an operator should read about the action; never secrets.
+	Log *slog.Logger
+	// Progress may be nil. It is called from one goroutine at a time, a few
+	// times a second, and must not block.
+	Progress func(Progress)
+	// HTTPBase is the appliance, such as http://192.0.2.1:7080; an image that is
+	// a path is below it.
+	HTTPBase string
+	// MACs of the machine's NICs as aa:bb:cc:dd:ee:ff; may be empty.
+	MACs []string
+	// LoadModule loads a kernel module with what it depends on. nil where the
+	// kernel loads modules by itself.
+	LoadModule func(name string) error
+	// Sys says where the kernel's file systems are; zero is the usual places.
+	Sys Sys
+}
+
+// Sys are the places that tests replace.
+type Sys struct {
+	Block string // /sys/block
+	Dev   string // /dev
+	Mount string // directory for mount points: /mnt
+}
+
+func (s Sys) block() string { return orDefault(s.Block, "/sys/block") }
+func (s Sys) dev() string   { return orDefault(s.Dev, "/dev") }
+func (s Sys) mount() string { return orDefault(s.Mount, "/mnt") }
+
+func orDefault(s, fallback string) string {
+	if s == "" {
+		return fallback
+	}
+	return s
+}
+
+// Progress is how far an action is, in bytes.
+type Progress struct {
+	// Done of Total: of the source for an image, of the disk for a wipe. Total
+	// is 0 when it is not known.
+	Done, Total int64
+	// Written to the disk so far, zeros included.
+	Written int64
+	// Note says what is being done, where that is not obvious.
+	Note string
+}
+
+func (e Env) progress(p Progress) {
+	if e.Progress != nil {
+		e.Progress(p)
+	}
+}
+
+// After says what the worker does once the success was acknowledged.
+type After string
+
+// What can come after an action. Everything is flushed to the disks and
+// unmounted by then.
+const (
+	Continue After = ""
+	Reboot   After = "reboot"
+	PowerOff After = "poweroff"
+)
+
+// Result is what a successful action reports.
+type Result struct {
+	// Message is one sentence for people.
+	Message string
+	// SourceBytes were downloaded, WrittenBytes written to the disk.
+	SourceBytes, WrittenBytes int64
+	// Disk is the path of the disk that was worked on.
+	Disk string
+	// Checksum of the source that was verified, as sha256:<hex>; empty when
+	// there was none to verify.
+	Checksum string
+	// After is what comes next.
+	After After
+}
+
+// Runner runs one kind of action.
+type Runner interface {
+	// Run does the action. It returns when ctx ends, leaving nothing half-done
+	// that could boot. A failure that another attempt cannot mend is marked, see
+	// [IsPermanent].
+	Run(ctx context.Context, env Env, options json.RawMessage) (Result, error)
+}
+
+// Runners has a runner for every kind.
+func Runners() map[workflow.Kind]Runner {
+	return map[workflow.Kind]Runner{
+		workflow.KindDiskWipe:      typed[workflow.DiskWipe]{workflow.KindDiskWipe, diskWipe},
+		workflow.KindImageWrite:    typed[workflow.ImageWrite]{workflow.KindImageWrite, imageWrite},
+		workflow.KindDiskGrow:      typed[workflow.DiskGrow]{workflow.KindDiskGrow, diskGrow},
+		workflow.KindFileWrite:     typed[workflow.FileWrite]{workflow.KindFileWrite, fileWrite},
+		workflow.KindNetworkConfig: typed[workflow.NetworkConfig]{workflow.KindNetworkConfig, networkConfig},
+		workflow.KindCloudInit:     typed[workflow.CloudInit]{workflow.KindCloudInit, cloudInit},
+		workflow.KindReboot:        typed[workflow.Reboot]{workflow.KindReboot, reboot},
+		workflow.KindPowerOff:      typed[workflow.PowerOff]{workflow.KindPowerOff, powerOff},
+	}
+}
+
+// typed decodes the options for a function that does the action.
+type typed[O any] struct {
+	kind workflow.Kind
+	run  func(context.Context, Env, O) (Result, error)
+}
+
+// Run implements [Runner].
+func (t typed[O]) Run(ctx context.Context, env Env, options json.RawMessage) (Result, error) {
+	if env.Log == nil {
+		env.Log = slog.New(slog.DiscardHandler)
+	}
+	decoded, err := workflow.DecodeOptions(t.kind, options)
+	if err != nil {
+		return Result{}, permanent(err)
+	}
+	o, ok := decoded.(any).(*O)
+	if !ok {
+		return Result{}, permanent(fmt.Errorf("%s: options are %T", t.kind, decoded))
+	}
+	return t.run(ctx, env, *o)
+}
+
+// permanentError marks a failure that another attempt cannot mend.
+type permanentError struct{ error }
+
+func (p permanentError) Unwrap() error { return p.error }
+
+func permanent(err error) error {
+	if err == nil {
+		return nil
+	}
+	return permanentError{err}
+}
+
+func permanentf(format string, args ...any) error { return permanent(fmt.Errorf(format, args...)) }
+
+// IsPermanent reports whether err will come again with every attempt, because
+// the options, the image or the machine have to change first.
+func IsPermanent(err error) bool {
+	var p permanentError
+	return errors.As(err, &p)
+}

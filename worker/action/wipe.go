@@ -1,0 +1,188 @@
+package action
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"strings"
+	"time"
+
+	"github.com/rackstrap/rackstrap/workflow"
+)
+
+const (
+	// zeroStep and discardStep bound one command, so that a cancelled action
+	// ends soon and progress moves.
+	zeroStep    = 256 << 20
+	discardStep = 64 << 30
+	// wipeSamples are read back after a whole disk was overwritten.
+	wipeSamples = 64
+)
+
+// diskWipe destroys what is on one disk or on all of them.
+func diskWipe(ctx context.Context, env Env, o workflow.DiskWipe) (Result, error) {
+	targets, err := wipeTargets(env.Sys, o.Disk)
+	if err != nil {
+		return Result{}, err
+	}
+	var out Result
+	var paths []string
+	for _, d := range targets {
+		if err := d.inUse(); err != nil {
+			return out, err
+		}
+	}
+	for _, d := range targets {
+		written, err := wipeDisk(ctx, env, d, o.Mode)
+		out.WrittenBytes += written
+		if err != nil {
+			return out, fmt.Errorf("wipe %s: %w", d.path, err)
+		}
+		paths = append(paths, d.path)
+	}
+	out.Disk = strings.Join(paths, ",")
+	out.Message = fmt.Sprintf("wiped %s (%s) and read back", strings.Join(paths, ", "), orDefault(o.Mode, "quick"))
+	return out, nil
+}
+
+func wipeTargets(sys Sys, sel workflow.Disk) ([]disk, error) {
+	if sel != workflow.DiskAll {
+		d, err := selectDisk(sys, sel)
+		return []disk{d}, err
+	}
+	all, err := disks(sys)
+	if err != nil {
+		return nil, err
+	}
+	var out []disk
+	for _, d := range all {
+		if d.usable {
+			out = append(out, d)
+		}
+	}
+	if len(out) == 0 {
+		return nil, permanentf("the machine has no disk that can be wiped; found %s", list(all))
+	}
+	return out, nil
+}
+
+// wipeDisk wipes one disk and reads it back. It returns the bytes overwritten.
+func wipeDisk(ctx context.Context, env Env, d disk, mode string) (int64, error) {
+	dev, err := openDevice(d.path)
+	if err != nil {
+		return 0, err
+	}
+	defer dev.Close()
+	env.Log.Info("wiping disk", "disk", d.path, "bytes", dev.size, "serial", d.serial, "mode", orDefault(mode, "quick"))
+	w := wiper{env: env, dev: dev, disk: d}
+	if mode == "zero" {
+		err = w.overwrite(ctx)
+	} else {
+		err = w.quick(ctx)
+	}
+	if err != nil {
+		return w.written, err
+	}
+	if err := rescan(ctx, dev); err != nil {
+		return w.written, err
+	}
+	return w.written, nil
+}
+
+type wiper struct {
+	env     Env
+	dev     *device
+	disk    disk
+	written int64
+}
+
+// quick discards the disk and overwrites every place that could make anybody
+// recognise something on it.
+func (w *wiper) quick(ctx context.Context) error {
+	areas := signatures(extent{0, w.dev.size})
+	parts, err := partitions(w.disk)
+	if err != nil {
+		return err
+	}
+	for _, p := range parts {
+		areas = append(areas, signatures(extent{p.start, p.size})...)
+	}
+	areas = merge(areas, w.dev.size, w.dev.sector)
+	if err := w.discardAll(ctx); err != nil {
+		return err
+	}
+	for _, a := range areas {
+		if err := ctx.Err(); err != nil {
+			return err
+		}
+		if err := w.dev.zero(a); err != nil {
+			return err
+		}
+		w.written += a.length
+	}
+	if err := w.dev.flush(); err != nil {
+		return err
+	}
+	return w.dev.checkZero(areas)
+}
+
+// discardAll is a service to the flash and no part of the promise: a disk that
+// refuses it is wiped all the same.
+func (w *wiper) discardAll(ctx context.Context) error {
+	if s := attr(w.disk.sys, "queue/discard_max_bytes"); s == "0" || s == "" {
+		w.env.Log.Info("disk has no discard", "disk", w.disk.path)
+		return nil
+	}
+	for at := int64(0); at < w.dev.size; at += discardStep {
+		if err := ctx.Err(); err != nil {
+			return err
+		}
+		if err := w.dev.discard(extent{at, min(discardStep, w.dev.size-at)}); err != nil {
+			w.env.Log.Warn("disk refused a discard", "disk", w.disk.path, "error", err)
+			return nil
+		}
+		w.env.progress(Progress{Done: min(at+discardStep, w.dev.size), Total: w.dev.size, Note: "discard"})
+	}
+	return nil
+}
+
+// overwrite writes zeros over everything and reads both ends and samples back.
+func (w *wiper) overwrite(ctx context.Context) error {
+	for at := int64(0); at < w.dev.size; at += zeroStep {
+		if err := ctx.Err(); err != nil {
+			return err
+		}
+		step := extent{at, min(zeroStep, w.dev.size-at)}
+		if err := w.dev.zero(step); err != nil {
+			return err
+		}
+		w.written += step.length
+		w.env.progress(Progress{Done: w.written, Total: w.dev.size, Written: w.written, Note: "overwrite"})
+	}
+	if err := w.dev.flush(); err != nil {
+		return err
+	}
+	samples := signatures(extent{0, w.dev.size})
+	for range wipeSamples {
+		samples = append(samples, extent{rand.Int64N(w.dev.size), mib})
+	}
+	return w.dev.checkZero(merge(samples, w.dev.size, w.dev.sector))
+}
+
+// rescan makes the kernel forget the old partitions. Something may look at the
+// disk for a moment after it was written, and the kernel refuses meanwhile.
+func rescan(ctx context.Context, dev *device) error {
+	var err error
+	for try := range 20 {
+		if err = dev.rescan(); err == nil {
+			return nil
+		}
+		select {
+		case <-ctx.Done():
+			return errors.Join(ctx.Err(), err)
+		case <-time.After(time.Duration(try+1) * 20 * time.Millisecond):
+		}
+	}
+	return fmt.Errorf("read the partition table of %s again: %w (a partition is in use)", dev.path, err)
+}
