@@ -18,7 +18,9 @@ type Records[T any] struct {
 // Kind is what they are.
 func (r *Records[T]) Kind() api.Kind { return r.kind }
 
-func (r *Records[T]) path(name string) string { return "/" + r.kind.Path() + "/" + url.PathEscape(name) }
+func (r *Records[T]) path(name string) string {
+	return "/" + r.kind.Path() + "/" + url.PathEscape(name)
+}
 
 // List reads all of them.
 func (r *Records[T]) List(ctx context.Context) ([]T, error) {
