@@ -1,0 +1,164 @@
+package ipxe
+
+import (
+	"bytes"
+	"embed"
+	"fmt"
+	"net/netip"
+	"text/template"
+
+	"github.com/rackstrap/rackstrap/hardware"
+)
+
+//go:embed scripts
+var scripts embed.FS
+
+// ScriptInput is all that a boot script may contain.
+type ScriptInput struct {
+	MAC hardware.MAC
+	// Machine is the record's name; empty where no record has the MAC.
+	Machine string
+	Next    hardware.Next
+	// Why is shown to the person at the console; the sentence of Next.Reason where
+	// empty.
+	Why string
+	// HTTP is our HTTP listener and Worker our worker listener, both with the address
+	// that this machine was told.
+	HTTP, Worker netip.AddrPort
+	// Token lets the worker of this boot in; empty where the asking address is not
+	// this boot's.
+	Token string
+	// CA is the SHA-256 of the installation's CA certificate (DER), in hex.
+	CA string
+	// Arch is amd64 or arm64.
+	Arch string
+	// Consoles are kernel consoles, like ttyS0,115200; the last one is /dev/console.
+	// Where there are none: the screen and the first serial line of the architecture.
+	Consoles []string
+	// KernelArgs are the operator's, appended.
+	KernelArgs []string
+}
+
+// Script is the machine's boot script for iPXE. It always is one: where a value
+// cannot be written into it (white space in a kernel argument, for example), the
+// script says so to the person at the console, and the error is the same.
+func Script(in ScriptInput) ([]byte, error) { return render(in, "ipxe") }
+
+// Grub is the machine's commands for GRUB, as [GrubConfig] asks for them. Result
+// and error are like those of [Script].
+func Grub(in ScriptInput) ([]byte, error) { return render(in, "grub") }
+
+// GrubConfig is grub/grub.cfg, the same for all machines: it hands over to
+// grub/machine/<MAC>.
+func GrubConfig() []byte {
+	b, err := scripts.ReadFile("scripts/grub.cfg")
+	if err != nil {
+		panic("ipxe: the embed directive and the file name differ: " + err.Error())
+	}
+	return b
+}
+
+// shape names the template for in.
+func shape(in *ScriptInput) string {
+	switch {
+	case in.Machine == "":
+		return "unknown"
+	case in.Next.Target == hardware.TargetDisk:
+		return "disk"
+	case in.Next.Target != hardware.TargetWorker:
+		return "none"
+	case in.Token == "":
+		return "notoken"
+	}
+	return "worker"
+}
+
+// view is what the templates print; nothing in it means anything to iPXE or, in
+// quotes, to GRUB.
+type view struct {
+	Title, Machine, MAC, Why string
+	Base, Script             string // URLs
+	Host, TFTP               string // our address; GRUB's prefix of files at it
+	Kernel, Initramfs        string // file names
+	Args                     string // kernel command line
+	Words                    []string
+	Loader, Shim             string // boot loaders on a disk
+}
+
+func render(in ScriptInput, language string) ([]byte, error) {
+	name := shape(&in)
+	v, err := newView(&in, name)
+	if err != nil {
+		name, v = "refused", text(&in)
+		v.Why = plain(err.Error())
+		err = fmt.Errorf("boot script for %s: %w", v.Title, err)
+	}
+	out, rerr := execute(name+"."+language+".tmpl", v)
+	if rerr != nil {
+		return nil, rerr
+	}
+	return out, err
+}
+
+// text is the part of the view that is there for every script.
+func text(in *ScriptInput) *view {
+	v := &view{Machine: plain(in.Machine), MAC: in.MAC.String(), Why: plain(in.Why)}
+	if in.Why == "" {
+		v.Why = plain(in.Next.Reason.Sentence())
+	}
+	v.Title = v.Machine + " (" + v.MAC + ")"
+	return v
+}
+
+func newView(in *ScriptInput, shape string) (*view, error) {
+	v := text(in)
+	if shape == "unknown" || shape == "none" {
+		return v, nil
+	}
+	if err := v.addServer(in); err != nil {
+		return nil, err
+	}
+	if shape != "worker" {
+		return v, nil
+	}
+	var err error
+	v.Words, v.Args, err = commandLine(in)
+	return v, err
+}
+
+// addServer adds what depends on our address and on the architecture.
+func (v *view) addServer(in *ScriptInput) error {
+	a := in.HTTP.Addr()
+	if !in.HTTP.IsValid() || a.Zone() != "" || a.IsUnspecified() {
+		return fmt.Errorf("%q is no address that a machine could reach us at (set the Subnet's advertise)", in.HTTP)
+	}
+	loaders, ok := map[string][2]string{
+		"amd64": {"BOOTX64.EFI", "shimx64.efi"},
+		"arm64": {"BOOTAA64.EFI", "shimaa64.efi"},
+	}[in.Arch]
+	if !ok {
+		return fmt.Errorf("spec.arch: %.20q is not known (amd64 or arm64)", in.Arch)
+	}
+	v.Base = "http://" + in.HTTP.String()
+	v.Script = v.Base + ScriptPath(in.MAC)
+	v.Host = a.String()
+	v.TFTP = "(tftp," + v.Host + ")/boot/"
+	v.Kernel, v.Initramfs = "vmlinuz-"+in.Arch, "initramfs-"+in.Arch
+	v.Loader, v.Shim = loaders[0], loaders[1]
+	return nil
+}
+
+// ScriptPath is the path of a machine's boot script below our HTTP base.
+func ScriptPath(m hardware.MAC) string { return "/ipxe/script/" + m.String() + "/auto.ipxe" }
+
+func execute(name string, v *view) ([]byte, error) {
+	t, err := template.New(name).Funcs(template.FuncMap{"quote": grubQuote}).ParseFS(scripts, "scripts/"+name)
+	if err != nil {
+		return nil, err
+	}
+	var b bytes.Buffer
+	if err := t.Execute(&b, v); err != nil {
+		return nil, err
+	}
+	return b.Bytes(), nil
+}

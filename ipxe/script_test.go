@@ -1,0 +1,140 @@
+package ipxe
+
+import (
+	"bytes"
+	"flag"
+	"net/netip"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/rackstrap/rackstrap/hardware"
+)
+
+var update = flag.Bool("update", false, "write the golden files (the test still fails)")
+
+func workerInput() ScriptInput {
+	return ScriptInput{
+		MAC: hardware.MAC{0x52, 0x54, 0, 0x12, 0x34, 0x56}, Machine: "m1",
+		Next:  hardware.Next{Target: hardware.TargetWorker, Scope: hardware.ScopeWork, Reason: hardware.ReasonWorkflowActive},
+		HTTP:  netip.MustParseAddrPort("10.0.0.1:7080"),
+		Token: "AbC-_0123456789.x=", CA: strings.Repeat("0123456789abcdef", 4), Arch: "amd64",
+		Worker: netip.MustParseAddrPort("10.0.0.1:42113"),
+	}
+}
+
+type scriptCase struct {
+	in  ScriptInput
+	err string // what the error says, where there is one
+}
+
+// scriptCases are the inputs of the golden files, one pair for each.
+func scriptCases() map[string]scriptCase {
+	with := func(change func(*ScriptInput)) ScriptInput {
+		in := workerInput()
+		change(&in)
+		return in
+	}
+	next := func(target hardware.Target, r hardware.Reason) ScriptInput {
+		return with(func(in *ScriptInput) { in.Next = hardware.Next{Target: target, Reason: r} })
+	}
+	return map[string]scriptCase{
+		"worker":  {in: workerInput()},
+		"unknown": {in: with(func(in *ScriptInput) { in.Machine = ""; in.Token = "" })},
+		"disk":    {in: next(hardware.TargetDisk, hardware.ReasonProvisioned)},
+		"denied":  {in: next(hardware.TargetNone, hardware.ReasonPXEDenied)},
+		"pending": {in: next(hardware.TargetNone, hardware.ReasonPendingApproval)},
+		"notoken": {in: with(func(in *ScriptInput) { in.Token = "" })},
+		"arguments": {in: with(func(in *ScriptInput) {
+			in.Consoles = []string{"ttyS1,57600n8"}
+			in.KernelArgs = []string{"nomodeset", "pci=realloc=on,noaer", "x=*?[a-z]!~^@%:(,)+"}
+		})},
+		"arm64": {in: with(func(in *ScriptInput) { in.Arch = "arm64" })},
+		"arm64-disk": {in: with(func(in *ScriptInput) {
+			in.Arch, in.Next = "arm64", hardware.Next{Target: hardware.TargetDisk, Reason: hardware.ReasonNothingToDo}
+		})},
+		"ipv6": {in: with(func(in *ScriptInput) {
+			in.HTTP, in.Worker = netip.MustParseAddrPort("[fd00::1]:7080"), netip.MustParseAddrPort("[fd00::1]:42113")
+		})},
+		"hostile-text": {in: with(func(in *ScriptInput) {
+			in.Machine, in.Why = "m1\nreboot ${x} || shell && `id` $(id) \\", "it's \"so\"; | & # {} \x00\x1b[2J\u2028é"+strings.Repeat("x", 300)
+		})},
+		"refused-argument": {
+			in:  with(func(in *ScriptInput) { in.KernelArgs = []string{"quiet", "a b\nreboot ${x} 'y"} }),
+			err: "boot script for m1 (52:54:00:12:34:56): spec.kernelArgs[1]: ",
+		},
+		"refused-length": {
+			in: with(func(in *ScriptInput) {
+				for range 5 {
+					in.KernelArgs = append(in.KernelArgs, strings.Repeat("a", 512))
+				}
+			}),
+			err: "the limit is 2022",
+		},
+		"refused-token":   {in: with(func(in *ScriptInput) { in.Token = "a b" }), err: "rackstrap.token: "},
+		"refused-ca":      {in: with(func(in *ScriptInput) { in.CA = "" }), err: "rackstrap.ca: is empty"},
+		"refused-console": {in: with(func(in *ScriptInput) { in.Consoles = []string{"tty0 init=/x"} }), err: "console: "},
+		"refused-arch":    {in: with(func(in *ScriptInput) { in.Arch = "../x" }), err: "spec.arch: "},
+		"refused-server":  {in: with(func(in *ScriptInput) { in.HTTP = netip.AddrPort{} }), err: "set the Subnet's advertise"},
+		"refused-zone": {
+			in:  with(func(in *ScriptInput) { in.Worker = netip.MustParseAddrPort("[fe80::1%e$x]:1") }),
+			err: "no address for workers",
+		},
+	}
+}
+
+func TestScripts(t *testing.T) {
+	t.Parallel()
+	for name, tc := range scriptCases() {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			for ext, render := range map[string]func(ScriptInput) ([]byte, error){".ipxe": Script, ".grub": Grub} {
+				got, err := render(tc.in)
+				if (err == nil) != (tc.err == "") || (err != nil && !strings.Contains(err.Error(), tc.err)) {
+					t.Errorf("%s: error %v, want one with %q", ext, err, tc.err)
+				}
+				golden(t, filepath.Join("testdata", "scripts", name+ext), got)
+			}
+		})
+	}
+}
+
+// TestGrubSyntax lets GRUB itself read what we wrote for it.
+func TestGrubSyntax(t *testing.T) {
+	t.Parallel()
+	check, err := exec.LookPath("grub-script-check")
+	if err != nil {
+		if os.Getenv("RACKSTRAP_TEST_NOSKIP") == "1" {
+			t.Fatal("grub-script-check is not installed (apt-get install grub-common)")
+		}
+		t.Skip("grub-script-check is not installed (apt-get install grub-common)")
+	}
+	files, err := filepath.Glob("testdata/scripts/*.grub")
+	if err != nil || len(files) == 0 {
+		t.Fatalf("no golden files: %v", err)
+	}
+	for _, f := range append(files, "scripts/grub.cfg") {
+		if said, err := exec.Command(check, f).CombinedOutput(); err != nil {
+			t.Errorf("%s: %v: %s", f, err, said)
+		}
+	}
+}
+
+func golden(t *testing.T, file string, got []byte) {
+	t.Helper()
+	want, err := os.ReadFile(file)
+	if err == nil && bytes.Equal(got, want) {
+		return
+	}
+	if *update {
+		if err := os.MkdirAll(filepath.Dir(file), 0o755); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(file, got, 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	t.Errorf("%s: got\n%s\nwant (error %v)\n%s", file, got, err, want)
+}
