@@ -1,0 +1,86 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/rackstrap/rackstrap/api"
+	"github.com/rackstrap/rackstrap/api/client"
+	"github.com/rackstrap/rackstrap/workflow"
+)
+
+const waitHelp = `It shows the progress in words and ends when the workflow does: with exit code 0 if it
+succeeded, 4 if not, 5 if --timeout passed first (the workflow goes on then).`
+
+func (a *app) workflowWaitCommand() *cobra.Command {
+	var timeout time.Duration
+	cmd := &cobra.Command{
+		Use: "wait NAME", Short: "Wait for the end of a workflow", Args: takes("NAME"), Long: "Wait for the end of a workflow.\n\n" + waitHelp,
+		Example: "  rackstrap workflow wait NAME --timeout 30m",
+		RunE: func(cmd *cobra.Command, args []string) error {
+			c := a.client()
+			defer c.Close()
+			return a.wait(cmd.Context(), c, args[0], timeout)
+		},
+	}
+	cmd.Flags().DurationVar(&timeout, "timeout", 0, "give up waiting after that long; 0 never does")
+	return cmd
+}
+
+func (a *app) waitCommand() *cobra.Command {
+	var timeout time.Duration
+	cmd := &cobra.Command{
+		Use: "wait HARDWARE", Short: "Wait for the end of a machine's workflow", Args: takes("HARDWARE"), Long: "Wait for the end of the workflow that a machine has.\n\n" + waitHelp,
+		Example: "  rackstrap wait m1 --timeout 30m",
+		RunE: func(cmd *cobra.Command, args []string) error {
+			c := a.client()
+			defer c.Close()
+			h, err := c.Hardware.Get(cmd.Context(), args[0])
+			if err != nil {
+				return err
+			}
+			if h.Status.Workflow == "" {
+				return &failure{exitError, "rackstrap workflow create --hardware " + h.Meta.Name + " --template NAME", fmt.Errorf("hardware %q has no workflow", h.Meta.Name)}
+			}
+			return a.wait(cmd.Context(), c, h.Status.Workflow, timeout)
+		},
+	}
+	cmd.Flags().DurationVar(&timeout, "timeout", 0, "give up waiting after that long; 0 never does")
+	return cmd
+}
+
+// wait shows the workflow until it ends; what it shows goes to standard error.
+func (a *app) wait(ctx context.Context, c *client.Client, name string, timeout time.Duration) error {
+	outer := ctx
+	if timeout > 0 {
+		var cancel context.CancelFunc
+		ctx, cancel = context.WithTimeout(ctx, timeout)
+		defer cancel()
+	}
+	v := newView(a.Err)
+	w, err := c.WaitWorkflow(ctx, name, v.see)
+	v.end()
+	if errors.Is(err, context.DeadlineExceeded) && outer.Err() == nil {
+		return &failure{exitTimeout, "rackstrap workflow wait " + name, fmt.Errorf("workflow %q has not ended after %s; it goes on", name, span(timeout))}
+	}
+	if err != nil {
+		return err
+	}
+	return ended(w)
+}
+
+// ended is nil for a workflow that succeeded.
+func ended(w *api.Workflow) error {
+	if w.Status.State == workflow.StateSucceeded {
+		return nil
+	}
+	text := fmt.Sprintf("workflow %q %s", w.Meta.Name, w.Status.State)
+	if w.Status.Message != "" {
+		text += ": " + w.Status.Message
+	}
+	return &failure{exitFailed, "rackstrap timeline " + w.Spec.Hardware, errors.New(text)}
+}
