@@ -1,0 +1,195 @@
+package ipxe
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"log/slog"
+	"net/http"
+	"net/netip"
+	"net/url"
+	"strings"
+	"time"
+
+	"github.com/go-chi/chi/v5"
+	"github.com/go-chi/chi/v5/middleware"
+
+	"github.com/rackstrap/rackstrap/hardware"
+)
+
+// handler serves everything that machines fetch over plain HTTP.
+type handler struct {
+	assets  *Assets
+	backend Backend
+	log     *slog.Logger
+	stall   time.Duration
+}
+
+// NewHandler is the HTTP side of netbooting:
+//
+//	/ipxe/script/{mac}/auto.ipxe  the boot script of a machine
+//	/ipxe/{program}               boot programs
+//	/boot/{file}                  kernel and initramfs
+//	/images/{sha256}              kept images
+//	/seed/{token}/{file}          cloud-init seeds
+//
+// GET and HEAD only. A MAC that no record has gets status 200 and a script that
+// says so: iPXE shows its user nothing of a page with another status.
+func NewHandler(assets *Assets, backend Backend, log *slog.Logger) http.Handler {
+	return newHandler(assets, backend, log, stallTime)
+}
+
+func newHandler(assets *Assets, backend Backend, log *slog.Logger, stall time.Duration) http.Handler {
+	h := &handler{assets: assets, backend: backend, log: log, stall: stall}
+	r := chi.NewRouter()
+	r.Use(middleware.CleanPath)
+	r.Use(middleware.GetHead)
+	r.Get("/ipxe/script/{mac}/auto.ipxe", h.serve(h.script))
+	r.Get("/ipxe/*", h.serve(h.program))
+	r.Get("/boot/{file}", h.serve(h.bootFile))
+	r.Get("/images/{digest}", h.serve(h.image))
+	r.Get("/seed/{token}/{file}", h.serve(h.seed))
+	r.NotFound(h.serve(func(w *sender, r *http.Request) error {
+		return h.refuse(w, r, r.URL.Path, fs.ErrNotExist)
+	}))
+	return http.MaxBytesHandler(r, 0)
+}
+
+// serve wraps the writer and logs what the answer could not say.
+func (h *handler) serve(f func(*sender, *http.Request) error) http.HandlerFunc {
+	return func(w http.ResponseWriter, r *http.Request) {
+		s := newSender(w, h.stall)
+		s.Header().Set("X-Content-Type-Options", "nosniff")
+		s.Header().Set("Cache-Control", "no-store")
+		if err := f(s, r); err != nil {
+			h.log.LogAttrs(r.Context(), slog.LevelError, "boot file not served", slog.String("client", client(r).String()), slog.Any("error", err))
+		}
+	}
+}
+
+// script serves a machine's boot script.
+func (h *handler) script(w *sender, r *http.Request) error {
+	start := time.Now()
+	mac, err := hardware.ParseMAC(param(r, "mac"))
+	if err != nil {
+		h.observe(r, Observation{Reason: hardware.ReasonBadName, Detail: err.Error()})
+		http.Error(w, err.Error(), http.StatusBadRequest)
+		return nil
+	}
+	in, reason := h.backend.Script(r.Context(), mac, client(r))
+	in.MAC = mac
+	body, err := Script(in)
+	w.Header().Set("Content-Type", "text/plain; charset=utf-8")
+	w.Header().Set("Content-Length", fmt.Sprint(len(body)))
+	w.Header().Set("X-Rackstrap-Reason", plain(string(reason)))
+	w.WriteHeader(http.StatusOK)
+	if r.Method == http.MethodHead {
+		return err
+	}
+	if _, werr := w.Write(body); werr == nil && r.Method == http.MethodGet {
+		h.observe(r, Observation{MAC: mac, Reason: reason, Bytes: int64(len(body)), Took: time.Since(start)})
+	}
+	return err
+}
+
+// program serves a boot program. shim asks for its next stage beside itself.
+func (h *handler) program(w *sender, r *http.Request) error {
+	name := param(r, "*")
+	if reason, _ := SentReason(name); reason != hardware.ReasonProgramSent {
+		return h.refuse(w, r, name, fs.ErrNotExist)
+	}
+	return h.asset(w, r, name)
+}
+
+// bootFile serves kernel and initramfs.
+func (h *handler) bootFile(w *sender, r *http.Request) error {
+	name := param(r, "file")
+	if reason, ok := SentReason(name); !ok || reason == hardware.ReasonProgramSent {
+		return h.refuse(w, r, name, fs.ErrNotExist)
+	}
+	return h.asset(w, r, name)
+}
+
+func (h *handler) asset(w *sender, r *http.Request, name string) error {
+	start := time.Now()
+	f, err := h.assets.Open(name)
+	if err != nil {
+		return h.refuse(w, r, name, err)
+	}
+	defer f.Close()
+	sum, err := f.SHA256()
+	if err != nil {
+		return h.refuse(w, r, name, err)
+	}
+	w.Header().Set("Cache-Control", "no-cache") // the name stays, the content changes
+	h.content(w, r, sum, time.Time{}, f)
+	if r.Method != http.MethodGet || w.status != http.StatusOK {
+		return nil
+	}
+	o := Observation{Detail: name, Bytes: w.bytes, Took: time.Since(start)}
+	o.Reason, _ = SentReason(name)
+	if w.err != nil || w.bytes != f.Size() {
+		o.Reason = hardware.ReasonProgramFailed
+		o.Detail = fmt.Sprintf("%s: %d of %d bytes", name, w.bytes, f.Size())
+	}
+	h.observe(r, o)
+	return nil
+}
+
+// content answers with a file whose SHA-256 is its ETag, ranges and conditions
+// included.
+func (h *handler) content(w *sender, r *http.Request, sum string, modified time.Time, f io.ReadSeeker) {
+	w.Header().Set("Content-Type", "application/octet-stream")
+	w.Header().Set("ETag", `"`+sum+`"`)
+	http.ServeContent(w, r, "", modified, f)
+}
+
+// refuse answers for a file that is not served. Only what the operator has to
+// repair is an error.
+func (h *handler) refuse(w *sender, r *http.Request, name string, err error) error {
+	switch {
+	case errors.Is(err, ErrAssetName):
+		h.observe(r, Observation{Reason: hardware.ReasonBadName, Detail: name})
+	case errors.Is(err, fs.ErrNotExist):
+		h.observe(r, Observation{Reason: hardware.ReasonFileNotFound, Detail: name})
+	default:
+		http.Error(w, "the appliance cannot read this file; its log says why", http.StatusInternalServerError)
+		return fmt.Errorf("%s: %w", hardware.PlainText(name, maxDetail), err)
+	}
+	http.Error(w, "no such file", http.StatusNotFound)
+	return nil
+}
+
+func (h *handler) observe(r *http.Request, o Observation) {
+	o.Client = client(r)
+	o.Detail = hardware.PlainText(o.Detail, maxDetail)
+	// The request's context has ended where the client is gone, which is when it
+	// matters most to say so.
+	h.backend.Observe(context.WithoutCancel(r.Context()), o)
+}
+
+// client is the asking address; there is no proxy between machines and us whose
+// word we would take for it.
+func client(r *http.Request) netip.Addr {
+	ap, err := netip.ParseAddrPort(r.RemoteAddr)
+	if err != nil {
+		return netip.Addr{}
+	}
+	return ap.Addr().Unmap().WithZone("")
+}
+
+// param is a part of the path. Where a client escaped a character that needs none,
+// as in 52%3A54…, chi gives it escaped.
+func param(r *http.Request, name string) string {
+	raw := chi.URLParam(r, name)
+	if r.URL.RawPath == "" {
+		return raw
+	}
+	s, err := url.PathUnescape(raw)
+	if err != nil {
+		return raw
+	}
+	return strings.ToValidUTF8(s, "?")
+}
