@@ -14,7 +14,7 @@ import (
 func (t *Template) Redacted() *Template {
 	out := hardware.Redact(t)
 	for i, p := range out.Spec.Parameters {
-		if p.Type == ParamSecret && p.Default != nil {
+		if p.Type == ParamSecret && p.Default != nil && p.Default != "" {
 			out.Spec.Parameters[i].Default = hardware.Redacted
 		}
 	}

@@ -67,9 +67,9 @@ func TestWorkflowRedacted(t *testing.T) {
 
 func TestTemplateRedacted(t *testing.T) {
 	t.Parallel()
-	tmpl := &Template{Spec: TemplateSpec{Parameters: []Parameter{{Name: "a", Type: ParamSecret, Default: "x"}, {Name: "b", Default: "y"}}}}
+	tmpl := &Template{Spec: TemplateSpec{Parameters: []Parameter{{Name: "a", Type: ParamSecret, Default: "x"}, {Name: "b", Default: "y"}, {Name: "c", Type: ParamSecret, Default: ""}}}}
 	got := tmpl.Redacted()
-	if got.Spec.Parameters[0].Default != hardware.Redacted || got.Spec.Parameters[1].Default != "y" {
+	if got.Spec.Parameters[0].Default != hardware.Redacted || got.Spec.Parameters[1].Default != "y" || got.Spec.Parameters[2].Default != "" {
 		t.Errorf("got %+v", got.Spec.Parameters)
 	}
 	if back := got.Unredacted(tmpl); !reflect.DeepEqual(back, tmpl) {
