@@ -198,6 +198,10 @@ type CloudInit struct {
 	UserData   string `json:"userData,omitempty" secret:"true"`
 	MetaData   string `json:"metaData,omitempty"`
 	VendorData string `json:"vendorData,omitempty" secret:"true"`
+	// Serve keeps user-data and vendor-data off the disk: the seed names a URL of the
+	// appliance with a random path, good for a day, and the installed system reads
+	// it at its first start.
+	Serve bool `json:"serve,omitempty"`
 }
 
 // Validate implements Options.

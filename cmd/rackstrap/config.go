@@ -179,17 +179,23 @@ func (c *config) validate() error {
 	return nil
 }
 
-// listenPort is the port of a listen address such as :7080 or 10.0.0.1:7080.
-func listenPort(s string) (uint16, error) {
-	host, port, ok := strings.Cut(s, ":")
-	if ok && host == "" {
-		s = "0.0.0.0:" + port
+// listenAddr reads a listen address such as :7080 or 10.0.0.1:7080.
+func listenAddr(s string) (netip.AddrPort, error) {
+	full := s
+	if strings.HasPrefix(s, ":") {
+		full = "0.0.0.0" + s
 	}
-	ap, err := netip.ParseAddrPort(s)
+	ap, err := netip.ParseAddrPort(full)
 	if err != nil || ap.Port() == 0 {
-		return 0, fmt.Errorf("%q is not a listen address (write it as \":7080\" or \"10.0.0.1:7080\")", s)
+		return ap, fmt.Errorf("%q is not a listen address (write it as \":7080\" or \"10.0.0.1:7080\")", s)
 	}
-	return ap.Port(), nil
+	return ap, nil
+}
+
+// listenPort is the port of a listen address.
+func listenPort(s string) (uint16, error) {
+	ap, err := listenAddr(s)
+	return ap.Port(), err
 }
 
 // shutdownGrace is how long a clean stop may take.

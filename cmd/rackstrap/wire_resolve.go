@@ -16,6 +16,10 @@ import (
 type resolver struct {
 	image   func(ctx context.Context, name string) (*workflow.Image, error)
 	subnets func() []*hardware.Subnet
+	// seedToken makes the path of a served seed; base is our HTTP listener as a
+	// machine knows it, http://10.0.0.1:7080.
+	seedToken func(workflow string) string
+	base      func(ctx context.Context, uid string) (string, error)
 }
 
 func (r resolver) resolve(ctx context.Context, h *hardware.Hardware, w *workflow.Workflow, a *workflow.Action) (json.RawMessage, error) {
@@ -33,7 +37,7 @@ func (r resolver) resolve(ctx context.Context, h *hardware.Hardware, w *workflow
 			o.Config = string(b)
 		}
 	case *workflow.CloudInit:
-		err = r.cloudInit(h, w, o)
+		err = r.cloudInit(ctx, h, w, o)
 	}
 	if err != nil {
 		return nil, err
@@ -71,12 +75,17 @@ func (r resolver) imageWrite(ctx context.Context, h *hardware.Hardware, o *workf
 	return nil
 }
 
-// cloudInit writes out the whole seed; the workflow's uid is the instance id, so
-// each install is a first boot to cloud-init.
-func (r resolver) cloudInit(h *hardware.Hardware, w *workflow.Workflow, o *workflow.CloudInit) error {
-	f, err := metadata.Seed(h, r.subnets(), metadata.Input{
-		InstanceID: w.Meta.UID, UserData: o.UserData, VendorData: o.VendorData, MetaData: o.MetaData,
-	})
+// cloudInit writes out the whole seed, or the pointer to a served one.
+func (r resolver) cloudInit(ctx context.Context, h *hardware.Hardware, w *workflow.Workflow, o *workflow.CloudInit) error {
+	if o.Serve {
+		base, err := r.base(ctx, h.Meta.UID)
+		if err != nil {
+			return err
+		}
+		*o = workflow.CloudInit{Disk: o.Disk, Partition: o.Partition, MetaData: pointer(w, base+"/seed/"+r.seedToken(w.Meta.Name)+"/")}
+		return nil
+	}
+	f, err := makeSeed(h, r.subnets(), w, o)
 	if err != nil {
 		return err
 	}

@@ -1,0 +1,275 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"net"
+	"net/http"
+	"net/netip"
+	"os"
+	"path/filepath"
+	"sync/atomic"
+	"syscall"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+
+	"github.com/rackstrap/rackstrap/api/rest"
+	"github.com/rackstrap/rackstrap/api/workergrpc"
+	"github.com/rackstrap/rackstrap/dhcp"
+	"github.com/rackstrap/rackstrap/hardware"
+	"github.com/rackstrap/rackstrap/ipxe"
+	"github.com/rackstrap/rackstrap/store"
+	"github.com/rackstrap/rackstrap/store/bolt"
+	"github.com/rackstrap/rackstrap/store/image"
+	"github.com/rackstrap/rackstrap/tftp"
+	"github.com/rackstrap/rackstrap/workflow"
+)
+
+// appliance is the daemon's parts, wired. It has no logic of its own.
+type appliance struct {
+	c        config
+	log      *slog.Logger
+	kv       *bolt.KV
+	db       *store.DB
+	recorder *store.Recorder
+	blobs    *image.Store
+	engine   *workflow.Engine
+	id       identity
+	assets   *ipxe.Assets
+	reg      *prometheus.Registry
+	ready    atomic.Bool
+}
+
+func newAppliance(ctx context.Context, c config, log *slog.Logger) (_ *appliance, err error) {
+	a := &appliance{c: c, log: log, reg: newRegistry(), assets: ipxe.NewAssets(c.Data)}
+	defer func() {
+		if err != nil {
+			a.close()
+		}
+	}()
+	if a.kv, err = bolt.Open(filepath.Join(c.Data, "rackstrap.db"), bolt.Options{Log: log}); err != nil {
+		return nil, err
+	}
+	a.db, err = store.Open(ctx, a.kv, filepath.Join(c.Data, "seal.key"), store.Options{Leases: a.kv.Leases(), Log: log})
+	if err != nil {
+		return nil, err
+	}
+	if a.id, err = loadIdentity(ctx, a.db, time.Now()); err != nil {
+		return nil, err
+	}
+	if a.blobs, err = image.Open(filepath.Join(c.Data, "images"), image.Options{Quota: c.Images.QuotaGiB << 30, Log: log}); err != nil {
+		return nil, err
+	}
+	if err := addBuiltin(ctx, a.db); err != nil {
+		return nil, err
+	}
+	a.recorder = store.NewRecorder(a.db, log)
+	r := resolver{
+		image: a.db.ImageByName, subnets: a.db.View().Subnets,
+		seedToken: a.seeds().token, base: a.httpBase,
+	}
+	a.engine = workflow.NewEngine(workflow.Config{
+		Store: a.db, Templates: a.db.TemplateByName, HardwareByName: a.db.HardwareByName,
+		Resolve: r.resolve, Logs: &attemptLogs{dir: filepath.Join(c.Data, "logs")}, Note: a.recorder.Note,
+		TokenKey: a.id.tokenKey, Now: time.Now, Log: log,
+	})
+	return a, nil
+}
+
+// close releases the store; it may be called on a half-made appliance.
+func (a *appliance) close() {
+	if a.kv == nil {
+		return
+	}
+	if err := a.kv.Close(); err != nil {
+		a.log.Error("store not closed cleanly", "err", err)
+	}
+}
+
+func (a *appliance) seeds() *seeds {
+	return &seeds{key: a.id.tokenKey, now: time.Now, workflow: a.db.Workflow, hardware: a.db.Hardware, subnets: a.db.View().Subnets}
+}
+
+// httpBase is our HTTP listener as a machine's current boot was told.
+func (a *appliance) httpBase(ctx context.Context, uid string) (string, error) {
+	m, err := a.db.Machine(ctx, uid)
+	if err != nil {
+		return "", err
+	}
+	if m.Boot == nil || !m.Boot.Server.IsValid() {
+		return "", fmt.Errorf("the machine has no boot that knows our address")
+	}
+	port, err := listenPort(a.c.HTTP.Listen)
+	return "http://" + netip.AddrPortFrom(m.Boot.Server, port).String(), err
+}
+
+// run opens the listeners and runs all parts until ctx ends. What is written last
+// (notes) stops after those that write it.
+func (a *appliance) run(ctx context.Context, ready func()) error {
+	if err := a.assets.Missing(); err != nil {
+		a.log.Warn("machines cannot netboot", "reason", hardware.ReasonNoBootAssets, "err", err)
+	}
+	back, stopBack := context.WithCancel(context.WithoutCancel(ctx))
+	backDone := make(chan error, 1)
+	go func() {
+		backDone <- runAll(back, []part{{name: "store", run: a.db.Run}, {name: "event recorder", run: a.recorder.Run}}, func() {})
+	}()
+	parts, err := a.parts()
+	if err == nil {
+		parts = append(parts, part{name: "background", run: func(ctx context.Context) error {
+			select {
+			case err := <-backDone:
+				backDone <- err
+				return err
+			case <-ctx.Done():
+				return nil
+			}
+		}})
+		err = runAll(ctx, parts, func() { a.ready.Store(true); ready() })
+	}
+	a.ready.Store(false)
+	stopBack()
+	return errors.Join(err, <-backDone)
+}
+
+// parts makes everything that listens.
+func (a *appliance) parts() ([]part, error) {
+	track := newTracker(a.engine, a.db.View(), a.log)
+	httpPort, err := listenPort(a.c.HTTP.Listen)
+	if err != nil {
+		return nil, err
+	}
+	grpcPort, err := listenPort(a.c.Worker.Listen)
+	if err != nil {
+		return nil, err
+	}
+	hb := &httpBoots{
+		tracker: track, seeds: a.seeds(), httpPort: httpPort, grpcPort: grpcPort,
+		images: func(digest string) (*os.File, error) { return a.blobs.Open(context.Background(), digest) },
+		common: ipxe.ScriptInput{CA: a.id.caSHA256, Consoles: a.c.Worker.Consoles, KernelArgs: a.c.Worker.KernelArgs},
+	}
+	out := []part{{name: "workflow engine", run: a.engine.Run, ready: a.engine.Ready()}}
+	add := func(p part, err error) error {
+		out = append(out, p)
+		return err
+	}
+	err = errors.Join(
+		add(a.restPart()), add(a.healthPart()), add(a.httpPart(hb)), add(a.workerPart()), add(a.tftpPart(hb)),
+	)
+	if err == nil && a.c.DHCP.Enabled {
+		err = add(a.dhcpPart(track, httpPort))
+	}
+	return out, err
+}
+
+func (a *appliance) restPart() (part, error) {
+	if err := os.MkdirAll(filepath.Dir(a.c.Socket), 0o750); err != nil {
+		return part{}, err
+	}
+	l, err := listenUnix(a.c.Socket)
+	if err != nil {
+		return part{}, err
+	}
+	h := rest.New(rest.Deps{Records: a.db, Engine: a.engine, Blobs: blobAdapter{a.blobs}, Version: version, Now: time.Now, Log: a.log})
+	srv := &http.Server{Handler: h, ReadHeaderTimeout: 10 * time.Second, ErrorLog: slog.NewLogLogger(a.log.Handler(), slog.LevelDebug)}
+	return part{name: "REST", run: func(ctx context.Context) error { return serveHTTP(ctx, l, srv) }}, nil
+}
+
+func (a *appliance) healthPart() (part, error) {
+	l, err := net.Listen("tcp", a.c.Health.Listen)
+	if err != nil {
+		return part{}, err
+	}
+	srv := &http.Server{Handler: healthHandler(a.reg, a.readiness), ReadHeaderTimeout: 5 * time.Second}
+	return part{name: "health", run: func(ctx context.Context) error { return serveHTTP(ctx, l, srv) }}, nil
+}
+
+func (a *appliance) readiness() error {
+	if !a.ready.Load() {
+		return errors.New("not every part serves yet")
+	}
+	return nil
+}
+
+func (a *appliance) httpPart(b *httpBoots) (part, error) {
+	l, err := net.Listen("tcp", a.c.HTTP.Listen)
+	if err != nil {
+		return part{}, err
+	}
+	srv := ipxe.NewServer(ipxe.NewHandler(a.assets, b, a.log), a.log)
+	return part{name: "HTTP", run: func(ctx context.Context) error { return srv.Serve(ctx, l) }}, nil
+}
+
+func (a *appliance) workerPart() (part, error) {
+	l, err := net.Listen("tcp", a.c.Worker.Listen)
+	if err != nil {
+		return part{}, err
+	}
+	srv := workergrpc.New(a.engine, a.id.cert, time.Now, a.log)
+	return part{name: "worker gRPC", run: func(ctx context.Context) error {
+		select {
+		case <-a.engine.Ready(): // a worker that came before would find no workflow
+		case <-ctx.Done():
+			return l.Close()
+		}
+		return srv.Serve(ctx, l)
+	}}, nil
+}
+
+func (a *appliance) tftpPart(b *httpBoots) (part, error) {
+	listen, err := listenAddr(a.c.TFTP.Listen)
+	if err != nil {
+		return part{}, err
+	}
+	srv, err := tftp.New(tftp.Config{Listen: listen, Handler: tftpFiles{ipxe.NewTFTPFiles(a.assets, b, a.log)}, Observer: b.tracker, Log: a.log})
+	if err != nil {
+		return part{}, err
+	}
+	return part{name: "TFTP", run: srv.Run, ready: srv.Ready()}, nil
+}
+
+func (a *appliance) dhcpPart(t *tracker, httpPort uint16) (part, error) {
+	srv, err := dhcp.New(dhcp.Config{
+		Interfaces: a.c.Interfaces, HTTPPort: httpPort, View: a.db.View(), Leases: leaseAdapter{a.kv.Leases()},
+		Boots: dhcpBoots{t}, Metrics: dhcp.NewMetrics(a.reg), Log: a.log,
+	})
+	if err != nil {
+		return part{}, err
+	}
+	return part{name: "DHCP", run: srv.Run, ready: srv.Ready()}, nil
+}
+
+// tftpFiles gives ipxe's files to tftp; the two packages do not know each other.
+type tftpFiles struct{ files *ipxe.TFTPFiles }
+
+// Open implements tftp.Handler.
+func (f tftpFiles) Open(ctx context.Context, client netip.AddrPort, name string) (tftp.File, error) {
+	return f.files.Open(ctx, client, name)
+}
+
+// leaseAdapter is the lease journal as DHCP sees it.
+type leaseAdapter struct{ store.Leases }
+
+// Confirm implements dhcp.Leases.
+func (l leaseAdapter) Confirm(ctx context.Context, x hardware.Lease) error { return l.Put(ctx, x) }
+
+// blobAdapter is the image files as REST sees them.
+type blobAdapter struct{ s *image.Store }
+
+// Put implements rest.Blobs.
+func (b blobAdapter) Put(ctx context.Context, r io.Reader, checksum string) (string, int64, error) {
+	blob, err := b.s.Put(ctx, r, checksum)
+	switch {
+	case errors.Is(err, image.ErrChecksum):
+		c := hardware.NewChecker("image", "")
+		c.Add("checksum", err)
+		return "", 0, c.Err()
+	case errors.Is(err, image.ErrNoSpace), errors.Is(err, image.ErrQuota):
+		return "", 0, fmt.Errorf("%w: %w", syscall.ENOSPC, err)
+	}
+	return blob.Digest, blob.Bytes, err
+}

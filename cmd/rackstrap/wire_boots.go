@@ -1,0 +1,98 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"net/netip"
+	"os"
+
+	"github.com/rackstrap/rackstrap/dhcp"
+	"github.com/rackstrap/rackstrap/hardware"
+	"github.com/rackstrap/rackstrap/ipxe"
+	"github.com/rackstrap/rackstrap/workflow"
+)
+
+// dhcpBoots is the engine as DHCP sees it.
+type dhcpBoots struct{ *tracker }
+
+var _ dhcp.Boots = dhcpBoots{}
+
+// FirstPacket implements dhcp.Boots.
+func (b dhcpBoots) FirstPacket(ctx context.Context, f dhcp.FirstPacket) (hardware.Boot, error) {
+	return b.engine.FirstPacket(ctx, f.Hardware, f.MAC, f.XID, f.Firmware, f.IPXE)
+}
+
+// Current implements dhcp.Boots.
+func (b dhcpBoots) Current(uid string, mac hardware.MAC) (hardware.Boot, bool) {
+	return b.engine.Current(context.Background(), uid, mac)
+}
+
+// Acked implements dhcp.Boots.
+func (b dhcpBoots) Acked(ctx context.Context, a dhcp.Acked) error {
+	b.acked(a.Client, bootRef{a.Hardware, a.Boot})
+	return b.engine.Acked(ctx, a.Hardware, a.Boot, a.Client, a.Server, a.Program)
+}
+
+// Observe implements dhcp.Boots.
+func (b dhcpBoots) Observe(o dhcp.Observation) {
+	if h, ok := b.view.HardwareByUID(o.Hardware); ok {
+		b.engine.Observe(h, o.Boot, o.Reason, o.Detail, 0, 0)
+	}
+}
+
+// httpBoots is the engine as HTTP and GRUB over TFTP see it.
+type httpBoots struct {
+	*tracker
+	images func(digest string) (*os.File, error)
+	seeds  *seeds
+	// common has what is the same for all machines.
+	common             ipxe.ScriptInput
+	httpPort, grpcPort uint16
+}
+
+var _ ipxe.Backend = (*httpBoots)(nil)
+
+// Script implements ipxe.Scripts.
+func (b *httpBoots) Script(ctx context.Context, mac hardware.MAC, client netip.Addr) (ipxe.ScriptInput, hardware.Reason) {
+	in := b.common
+	in.MAC = mac
+	h, ok := b.view.HardwareByMAC(mac)
+	if !ok {
+		return in, hardware.ReasonUnknownMachine
+	}
+	g, err := b.engine.Script(ctx, h.Meta.UID, client)
+	if errors.Is(err, workflow.ErrNotFound) {
+		return in, hardware.ReasonUnknownMachine
+	}
+	in.Machine, in.Arch = h.Meta.Name, h.Arch()
+	if err != nil {
+		b.log.Error("boot script not decided", "hardware", h.Meta.Name, "err", err)
+		in.Next = hardware.Next{Target: hardware.TargetNone, Reason: hardware.ReasonStoreFailed}
+		return in, hardware.ReasonStoreFailed
+	}
+	in.Next = g.Next
+	in.KernelArgs = append(append([]string{}, b.common.KernelArgs...), g.Hardware.Spec.KernelArgs...)
+	if g.Next.Target != hardware.TargetWorker {
+		if g.Next.Target == hardware.TargetDisk {
+			return in, hardware.ReasonSentToDisk
+		}
+		return in, g.Next.Reason
+	}
+	in.Token = g.Token
+	in.HTTP = netip.AddrPortFrom(g.Boot.Server, b.httpPort)
+	in.Worker = netip.AddrPortFrom(g.Boot.Server, b.grpcPort)
+	return in, g.Reason
+}
+
+// Observe implements ipxe.Scripts.
+func (b *httpBoots) Observe(ctx context.Context, o ipxe.Observation) { b.saw(ctx, o) }
+
+// Image implements ipxe.Backend.
+func (b *httpBoots) Image(_ context.Context, digest string) (*os.File, error) {
+	return b.images(digest)
+}
+
+// Seed implements ipxe.Backend.
+func (b *httpBoots) Seed(ctx context.Context, token, file string) ([]byte, error) {
+	return b.seeds.file(ctx, token, file)
+}

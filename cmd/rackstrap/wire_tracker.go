@@ -1,0 +1,124 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"io/fs"
+	"log/slog"
+	"net/netip"
+	"sync"
+	"time"
+
+	"github.com/rackstrap/rackstrap/hardware"
+	"github.com/rackstrap/rackstrap/ipxe"
+	"github.com/rackstrap/rackstrap/tftp"
+	"github.com/rackstrap/rackstrap/workflow"
+)
+
+// recordView is what the packet paths read of the records.
+type recordView interface {
+	HardwareByUID(uid string) (*hardware.Hardware, bool)
+	HardwareByMAC(mac hardware.MAC) (*hardware.Hardware, bool)
+}
+
+// tracker tells the engine what machines were seen to fetch. It knows a client by
+// the address that was ACKed to its boot. That serves the timeline only; nothing
+// is allowed because of it.
+type tracker struct {
+	engine *workflow.Engine
+	view   recordView
+	log    *slog.Logger
+
+	mu      sync.Mutex
+	clients map[netip.Addr]bootRef // bounded by the reserved addresses
+}
+
+type bootRef struct{ uid, boot string }
+
+var _ tftp.Observer = (*tracker)(nil)
+
+func newTracker(e *workflow.Engine, v recordView, log *slog.Logger) *tracker {
+	return &tracker{engine: e, view: v, log: log, clients: map[netip.Addr]bootRef{}}
+}
+
+func (t *tracker) acked(client netip.Addr, ref bootRef) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.clients[client.Unmap()] = ref
+}
+
+// who finds the boot of an address, else the machine of a MAC that the client named.
+func (t *tracker) who(client netip.Addr, mac hardware.MAC) (bootRef, bool) {
+	t.mu.Lock()
+	ref, ok := t.clients[client.Unmap()]
+	t.mu.Unlock()
+	if ok {
+		return ref, true
+	}
+	if h, known := t.view.HardwareByMAC(mac); known {
+		return bootRef{uid: h.Meta.UID}, true
+	}
+	return bootRef{}, false
+}
+
+// phases are the steps of a boot that a Reason shows.
+var phases = map[hardware.Reason]hardware.Phase{
+	hardware.ReasonProgramSent:   hardware.PhaseProgram,
+	hardware.ReasonScriptSent:    hardware.PhaseScript,
+	hardware.ReasonSentToDisk:    hardware.PhaseScript,
+	hardware.ReasonKernelSent:    hardware.PhaseKernel,
+	hardware.ReasonInitramfsSent: hardware.PhaseKernel,
+}
+
+// saw records one thing a client was sent or refused.
+func (t *tracker) saw(ctx context.Context, o ipxe.Observation) {
+	ref, ok := t.who(o.Client, o.MAC)
+	if !ok {
+		t.log.Debug("stranger served", "client", o.Client, "reason", o.Reason, "detail", o.Detail)
+		return
+	}
+	h, ok := t.view.HardwareByUID(ref.uid)
+	if !ok {
+		return
+	}
+	if p, ok := phases[o.Reason]; ok && ref.boot != "" {
+		if err := t.engine.Reached(context.WithoutCancel(ctx), ref.uid, ref.boot, p); err != nil {
+			t.log.Error("boot not written", "hardware", h.Meta.Name, "reason", hardware.ReasonStoreFailed, "err", err)
+		}
+	}
+	t.log.Info("boot", "hardware", h.Meta.Name, "client", o.Client, "reason", o.Reason, "detail", o.Detail, "bytes", o.Bytes, "took", o.Took.Round(time.Millisecond))
+	t.engine.Observe(h, ref.boot, o.Reason, o.Detail, o.Bytes, o.Took)
+}
+
+// Done implements tftp.Observer.
+func (t *tracker) Done(x tftp.Transfer, err error) {
+	o := ipxe.Observation{Client: x.Client.Addr(), Detail: x.Name + " by TFTP", Bytes: x.Bytes, Took: x.Duration}
+	switch {
+	case errors.Is(err, tftp.ErrProbe):
+		return // the size was asked for, as firmware does first
+	case err != nil:
+		o.Reason, o.Detail = hardware.ReasonProgramFailed, x.Name+": "+err.Error()
+	default:
+		r, ok := ipxe.SentReason(x.Name)
+		if !ok {
+			return // a machine's commands for GRUB; their own handler tells
+		}
+		o.Reason = r
+	}
+	t.saw(context.Background(), o)
+}
+
+// Refused implements tftp.Observer.
+func (t *tracker) Refused(client netip.AddrPort, name string, err error) {
+	var bad *tftp.NameError
+	o := ipxe.Observation{Client: client.Addr(), Reason: hardware.ReasonBadName, Detail: hardware.PlainText(name, 128)}
+	switch {
+	case errors.As(err, &bad):
+	case errors.Is(err, fs.ErrNotExist):
+		// shim and GRUB try a dozen names that nobody has
+		o.Reason = hardware.ReasonFileNotFound
+	default:
+		o.Reason, o.Detail = hardware.ReasonProgramFailed, hardware.PlainText(name+": "+err.Error(), 200)
+	}
+	t.saw(context.Background(), o)
+}
