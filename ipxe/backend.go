@@ -14,9 +14,8 @@ import (
 type Scripts interface {
 	// Script is what the boot script of a MAC contains for one asking address, and
 	// what the timeline says once it was sent: ReasonScriptSent, ReasonScriptNoToken,
-	// ReasonSentToDisk, ReasonUnknownMachine and so on. HTTP and Worker need no
-	// values for a machine that boots nothing. Asking never uses anything up: HEAD
-	// asks too.
+	// ReasonSentToDisk, ReasonUnknownMachine and so on. Asking never uses anything
+	// up: HEAD asks too.
 	Script(ctx context.Context, mac hardware.MAC, client netip.Addr) (ScriptInput, hardware.Reason)
 	// Observe is told what a client was sent or refused. It must not block.
 	Observe(ctx context.Context, o Observation)

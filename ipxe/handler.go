@@ -7,6 +7,7 @@ import (
 	"io"
 	"io/fs"
 	"log/slog"
+	"net"
 	"net/http"
 	"net/netip"
 	"net/url"
@@ -80,6 +81,9 @@ func (h *handler) script(w *sender, r *http.Request) error {
 	}
 	in, reason := h.backend.Script(r.Context(), mac, client(r))
 	in.MAC = mac
+	if !in.HTTP.IsValid() {
+		in.HTTP = local(r)
+	}
 	body, err := Script(in)
 	w.Header().Set("Content-Type", "text/plain; charset=utf-8")
 	w.Header().Set("Content-Length", fmt.Sprint(len(body)))
@@ -178,6 +182,15 @@ func client(r *http.Request) netip.Addr {
 		return netip.Addr{}
 	}
 	return ap.Addr().Unmap().WithZone("")
+}
+
+// local is the address of ours that the client asked, which therefore it can reach.
+func local(r *http.Request) netip.AddrPort {
+	if a, ok := r.Context().Value(http.LocalAddrContextKey).(*net.TCPAddr); ok {
+		ap := a.AddrPort()
+		return netip.AddrPortFrom(ap.Addr().Unmap(), ap.Port())
+	}
+	return netip.AddrPort{}
 }
 
 // param is a part of the path. Where a client escaped a character that needs none,

@@ -5,6 +5,7 @@ import (
 	"io"
 	"net/http"
 	"net/http/httptest"
+	"net/netip"
 	"slices"
 	"strings"
 	"testing"
@@ -151,6 +152,23 @@ func checkHeaders(t *testing.T, tc request, res *http.Response) {
 		if etag := res.Header.Get("ETag"); len(etag) != 66 || cache == "" || cache == "no-store" {
 			t.Errorf("ETag %q, Cache-Control %q", etag, cache)
 		}
+	}
+}
+
+// A machine without a boot has no address of ours in its grant; it is told to ask
+// where it asked.
+func TestScriptWithoutServer(t *testing.T) {
+	t.Parallel()
+	b, srv := testHandler(t)
+	b.change = func(in *ScriptInput) { in.HTTP, in.Token = netip.AddrPort{}, "" }
+	res, err := srv.Client().Get(srv.URL + ScriptPath(workerInput().MAC))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer res.Body.Close()
+	body, err := io.ReadAll(res.Body)
+	if want := "chain --autofree --replace " + srv.URL + ScriptPath(workerInput().MAC) + " ||"; err != nil || !strings.Contains(string(body), want) {
+		t.Errorf("no %q in %s, %v", want, body, err)
 	}
 }
 

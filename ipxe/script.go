@@ -23,7 +23,7 @@ type ScriptInput struct {
 	// empty.
 	Why string
 	// HTTP is our HTTP listener and Worker our worker listener, both with the address
-	// that this machine was told.
+	// that this machine was told; needed for a machine that boots the worker.
 	HTTP, Worker netip.AddrPort
 	// Token lets the worker of this boot in; empty where the asking address is not
 	// this boot's.
@@ -87,7 +87,7 @@ type view struct {
 
 func render(in ScriptInput, language string) ([]byte, error) {
 	name := shape(&in)
-	v, err := newView(&in, name)
+	v, err := newView(&in, name, language)
 	if err != nil {
 		name, v = "refused", text(&in)
 		v.Why = plain(err.Error())
@@ -110,41 +110,52 @@ func text(in *ScriptInput) *view {
 	return v
 }
 
-func newView(in *ScriptInput, shape string) (*view, error) {
+func newView(in *ScriptInput, shape, language string) (*view, error) {
 	v := text(in)
-	if shape == "unknown" || shape == "none" {
-		return v, nil
+	switch {
+	case shape == "disk":
+		return v, v.addLoaders(in)
+	case shape == "worker":
+		if err := v.addServer(in); err != nil {
+			return nil, err
+		}
+		if err := v.addLoaders(in); err != nil {
+			return nil, err
+		}
+		v.Kernel, v.Initramfs = "vmlinuz-"+in.Arch, "initramfs-"+in.Arch
+		var err error
+		v.Words, v.Args, err = commandLine(in)
+		return v, err
+	case shape == "notoken" && language == "ipxe":
+		return v, v.addServer(in)
 	}
-	if err := v.addServer(in); err != nil {
-		return nil, err
-	}
-	if shape != "worker" {
-		return v, nil
-	}
-	var err error
-	v.Words, v.Args, err = commandLine(in)
-	return v, err
+	return v, nil
 }
 
-// addServer adds what depends on our address and on the architecture.
+// addServer adds what depends on our address.
 func (v *view) addServer(in *ScriptInput) error {
 	a := in.HTTP.Addr()
 	if !in.HTTP.IsValid() || a.Zone() != "" || a.IsUnspecified() {
 		return fmt.Errorf("%q is no address that a machine could reach us at (set the Subnet's advertise)", in.HTTP)
 	}
-	loaders, ok := map[string][2]string{
-		"amd64": {"BOOTX64.EFI", "shimx64.efi"},
-		"arm64": {"BOOTAA64.EFI", "shimaa64.efi"},
-	}[in.Arch]
-	if !ok {
-		return fmt.Errorf("spec.arch: %.20q is not known (amd64 or arm64)", in.Arch)
-	}
 	v.Base = "http://" + in.HTTP.String()
 	v.Script = v.Base + ScriptPath(in.MAC)
 	v.Host = a.String()
 	v.TFTP = "(tftp," + v.Host + ")/boot/"
-	v.Kernel, v.Initramfs = "vmlinuz-"+in.Arch, "initramfs-"+in.Arch
-	v.Loader, v.Shim = loaders[0], loaders[1]
+	return nil
+}
+
+// addLoaders checks the architecture, and adds the names that its boot loaders
+// have on a disk.
+func (v *view) addLoaders(in *ScriptInput) error {
+	switch in.Arch {
+	case "amd64":
+		v.Loader, v.Shim = "BOOTX64.EFI", "shimx64.efi"
+	case "arm64":
+		v.Loader, v.Shim = "BOOTAA64.EFI", "shimaa64.efi"
+	default:
+		return fmt.Errorf("spec.arch: %.20q is not known (amd64 or arm64)", in.Arch)
+	}
 	return nil
 }
 

@@ -43,7 +43,9 @@ func scriptCases() map[string]scriptCase {
 	return map[string]scriptCase{
 		"worker":  {in: workerInput()},
 		"unknown": {in: with(func(in *ScriptInput) { in.Machine = ""; in.Token = "" })},
-		"disk":    {in: next(hardware.TargetDisk, hardware.ReasonProvisioned)},
+		"disk": {in: with(func(in *ScriptInput) { // nothing but a name and an architecture
+			*in = ScriptInput{MAC: in.MAC, Machine: "m1", Arch: "amd64", Next: hardware.Next{Target: hardware.TargetDisk, Reason: hardware.ReasonProvisioned}}
+		})},
 		"denied":  {in: next(hardware.TargetNone, hardware.ReasonPXEDenied)},
 		"pending": {in: next(hardware.TargetNone, hardware.ReasonPendingApproval)},
 		"notoken": {in: with(func(in *ScriptInput) { in.Token = "" })},
