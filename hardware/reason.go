@@ -11,6 +11,7 @@ type Reason string
 const (
 	ReasonMalformed       Reason = "malformed"
 	ReasonNotForUs        Reason = "not-for-us"
+	ReasonNotEthernet     Reason = "not-ethernet"
 	ReasonUnknownMachine  Reason = "unknown-machine"
 	ReasonNoSubnet        Reason = "no-subnet"
 	ReasonSubnetOff       Reason = "subnet-off"
@@ -94,6 +95,7 @@ const (
 var reasons = map[Reason]string{
 	ReasonMalformed:       "the packet is not valid DHCP",
 	ReasonNotForUs:        "the packet is not a request to a server",
+	ReasonNotEthernet:     "the client's hardware address is not an Ethernet MAC",
 	ReasonUnknownMachine:  "no Hardware record has this MAC",
 	ReasonNoSubnet:        "no Subnet record covers the network the packet came from",
 	ReasonSubnetOff:       "the Subnet's mode is off",

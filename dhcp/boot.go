@@ -1,0 +1,118 @@
+package dhcp
+
+import (
+	"fmt"
+	"net/netip"
+
+	"github.com/rackstrap/rackstrap/hardware"
+)
+
+// The programs DHCP can name, each served by TFTP and HTTP.
+const (
+	ProgramBIOS = "undionly.kpxe"
+	ProgramUEFI = "snponly.efi"
+)
+
+// programs are the boot programs by what the firmware is. arm64 has none yet.
+var programs = map[hardware.Firmware]string{
+	hardware.FirmwareBIOS: ProgramBIOS,
+	hardware.FirmwareUEFI: ProgramUEFI,
+	hardware.FirmwareHTTP: ProgramUEFI,
+}
+
+// noProgram is a URL's last part that is never there.
+const noProgram = "local-disk"
+
+// bootFile is the one place that says what a netbooting client is told to load:
+// a TFTP name, a URL, or nothing, and why. Clients that load nothing must go on
+// to their next boot device at once, not after the minute of retries that silence
+// costs:
+//
+//   - iPXE takes an address without a file as "nothing to boot" and returns to the
+//     firmware;
+//   - PXE firmware is offered a menu of one entry, the local disk (bootOptions);
+//     edk2 does not accept an address alone and would ask again until it gives up;
+//   - UEFI HTTP boot has no such menu, but a file that is not there ends it.
+func bootFile(c *Class, b *hardware.Boot, server netip.AddrPort) (string, hardware.Reason) {
+	if b.Next.Target != hardware.TargetWorker {
+		if c.Firmware == hardware.FirmwareHTTP || c.Firmware == hardware.FirmwareHTTPARM {
+			return fmt.Sprintf("http://%s/ipxe/%s", server, noProgram), b.Next.Reason
+		}
+		return "", b.Next.Reason
+	}
+	switch c.Firmware {
+	case hardware.FirmwareNone:
+		return "", ""
+	case hardware.FirmwareIPXE:
+		return fmt.Sprintf("http://%s/ipxe/script/%s/auto.ipxe", server, c.MAC), hardware.ReasonBootScript
+	case hardware.FirmwareIPXEMin:
+		// A repeated packet before the program was fetched is no loop.
+		if b.Programs > 0 && b.Phase >= hardware.PhaseProgram {
+			return "", hardware.ReasonProgramLoop
+		}
+	}
+	program := programs[c.Firmware]
+	if c.Firmware == hardware.FirmwareIPXEMin {
+		// iPXE sends the architecture it was built for in option 93.
+		program = programs[archFirmware[c.Arch].pxe]
+	}
+	if program == "" {
+		return "", hardware.ReasonUnknownFirmware
+	}
+	if c.Firmware == hardware.FirmwareHTTP {
+		return fmt.Sprintf("http://%s/ipxe/%s", server, program), hardware.ReasonBootProgram
+	}
+	return program, hardware.ReasonBootProgram
+}
+
+// bootOptions writes the boot file into the reply: the header fields, which
+// U-Boot and old ROMs read alone, and options 66 and 67, which others prefer.
+func (r *reply) bootOptions(c *Class, file string, server netip.Addr) {
+	if c.IPXE() {
+		// iPXE waits about two seconds for a proxyDHCP offer unless it is told that
+		// there will be none.
+		r.put(optIPXE, ipxeNoProxy, 1, 1)
+	}
+	if file == "" {
+		if !c.IPXE() {
+			r.localBoot()
+		}
+		return
+	}
+	r.siaddr = server
+	if len(file) < fileSize {
+		r.file = file
+	}
+	name, next := []byte(file), []byte(server.String())
+	switch c.Firmware {
+	case hardware.FirmwareBIOS:
+		// With PXEClient in our answer a ROM looks at option 43, and without bit 3 of
+		// sub-option 6 it would go looking for boot servers on port 4011.
+		r.put(optVendorClass, []byte("PXEClient")...)
+		r.put(optVendorInfo, pxeDiscovery, 1, pxeDiscoveryBypass, 255)
+		// ROMs read 66 and 67 as C strings.
+		name, next = append(name, 0), append(next, 0)
+	case hardware.FirmwareHTTP, hardware.FirmwareHTTPARM:
+		// UEFI 2.10 section 24.7.3.1: an offer without it is not for HTTP boot.
+		r.put(optVendorClass, []byte("HTTPClient")...)
+	default:
+		// UEFI PXE gets neither 60 nor 43: edk2 takes an offer with a boot file as it
+		// is, and with PXEClient it would ask port 4011 for a boot server.
+	}
+	r.put(optBootFile, name...)
+	r.put(optTFTPServer, next...)
+}
+
+// localBoot sends PXE firmware to its next boot device: a boot menu (PXE 2.1,
+// table 2-1: sub-option 9) with the one entry of type 0, "local boot", taken at
+// once because the prompt's time (sub-option 10) is 0.
+func (r *reply) localBoot() {
+	const entry, prompt = "local disk", "booting from the local disk"
+	v := []byte{pxeDiscovery, 1, pxeDiscoverNobody}
+	v = append(v, pxeMenu, 3+byte(len(entry)), 0, 0, byte(len(entry)))
+	v = append(v, entry...)
+	v = append(v, pxePrompt, 1+byte(len(prompt)), 0)
+	v = append(v, prompt...)
+	r.put(optVendorClass, []byte("PXEClient")...)
+	r.put(optVendorInfo, append(v, 255)...)
+}

@@ -1,0 +1,141 @@
+package dhcp
+
+import (
+	"context"
+	"log/slog"
+	"time"
+
+	"github.com/insomniacslk/dhcp/dhcpv4"
+
+	"github.com/rackstrap/rackstrap/hardware"
+)
+
+// job is one received packet. Jobs are reused.
+type job struct {
+	buf  [maxPacket]byte
+	n    int
+	port *port
+	link Link
+}
+
+// handle answers one packet: it calls the pure functions in their order and does
+// what they say. Persist, then answer, then tell.
+func (s *Server) handle(ctx context.Context, j *job) {
+	now := s.Now()
+	c, reason := Classify(j.buf[:j.n])
+	if reason != "" {
+		s.Metrics.received(c.Type, reason)
+		s.Log.Debug("dhcp packet ignored", "interface", j.port.name, "reason", reason)
+		return
+	}
+	p, reason, detail := Locate(&c, j.link, s.View)
+	if reason == hardware.ReasonUnknownMachine {
+		s.stranger(&c, j, now)
+		return
+	}
+	o := Observation{MAC: c.MAC, Hardware: p.Hardware.Meta.UID, Firmware: c.Firmware}
+	if reason != "" {
+		s.tell(&c, j, &p, o, Decision{Reason: reason, Detail: detail})
+		return
+	}
+	store, cancel := context.WithTimeout(ctx, storeTimeout)
+	defer cancel()
+	var boot *hardware.Boot
+	if needsBoot(&c) {
+		b, err := s.boot(store, &c, &p)
+		o.Boot = b.ID
+		if err != nil && (b.Next.Target == "" || b.Next.Target == hardware.TargetWorker) {
+			s.tell(&c, j, &p, o, Decision{Reason: hardware.ReasonStoreFailed, Detail: err.Error()})
+			return
+		}
+		boot = &b
+	}
+	d := Decide(&c, j.link, &p, boot, s.HTTPPort, now)
+	if err := s.persist(store, &p, boot, &d); err != nil {
+		s.Log.Error("lease not written", "mac", c.MAC, "reason", hardware.ReasonStoreFailed, "error", err)
+		s.Metrics.received(c.Type, hardware.ReasonStoreFailed)
+		failed := o
+		failed.Reason, failed.Detail = hardware.ReasonStoreFailed, err.Error()
+		s.Boots.Observe(failed)
+		if d.Boot == hardware.ReasonBootProgram || d.Boot == hardware.ReasonBootScript {
+			return // its boot is not on record: the worker's token would be refused
+		}
+	}
+	if d.Reply != nil {
+		s.send(&c, j, &p, &d, now)
+	}
+	s.tell(&c, j, &p, o, d)
+}
+
+// boot finds or starts the boot a packet belongs to.
+func (s *Server) boot(ctx context.Context, c *Class, p *Place) (hardware.Boot, error) {
+	if c.Type == dhcpv4.MessageTypeRequest {
+		if b, ok := s.Boots.Current(p.Hardware.Meta.UID, c.MAC); ok {
+			return b, nil
+		}
+	}
+	return s.Boots.FirstPacket(ctx, FirstPacket{
+		Hardware: p.Hardware.Meta.UID, MAC: c.MAC, XID: c.XID, Firmware: c.Firmware, IPXE: c.IPXE(),
+	})
+}
+
+// persist makes durable what the reply will promise.
+func (s *Server) persist(ctx context.Context, p *Place, boot *hardware.Boot, d *Decision) error {
+	if d.Lease == nil {
+		return nil
+	}
+	if err := s.Leases.Confirm(ctx, *d.Lease); err != nil {
+		return err
+	}
+	if boot == nil || d.Type() != dhcpv4.MessageTypeAck {
+		return nil
+	}
+	return s.Boots.Acked(ctx, Acked{
+		Hardware: p.Hardware.Meta.UID, Boot: boot.ID, Client: p.Addr, Server: p.Server, Program: d.Boot == hardware.ReasonBootProgram,
+	})
+}
+
+func (s *Server) send(c *Class, j *job, p *Place, d *Decision, since time.Time) {
+	err := s.transmit(j.port, Route(c, d.Reply), p.Server, d.Reply.ToBytes())
+	s.Metrics.sent(d.Type(), err, s.Now().Sub(since))
+	if err != nil {
+		s.Log.Warn("dhcp reply not sent", "mac", c.MAC, "interface", j.port.name, "error", err)
+	}
+}
+
+// tell reports a decision about a known machine: one line, one count, one event,
+// and an event more for the boot file.
+func (s *Server) tell(c *Class, j *job, p *Place, o Observation, d Decision) {
+	s.Metrics.received(c.Type, d.Reason)
+	attrs := []slog.Attr{
+		slog.String("mac", c.MAC.String()),
+		slog.String("hardware", p.Hardware.Meta.Name),
+		slog.String("interface", j.port.name),
+		slog.String("type", typeLabel(c.Type)),
+		slog.String("reason", string(d.Reason)),
+		slog.String("detail", d.Detail),
+	}
+	if d.Boot != "" {
+		attrs = append(attrs,
+			slog.String("firmware", string(c.Firmware)), slog.String("boot", o.Boot),
+			slog.String("boot_reason", string(d.Boot)), slog.String("file", d.File))
+	}
+	s.Log.LogAttrs(context.Background(), slog.LevelInfo, "dhcp", attrs...)
+	o.Reason, o.Detail = d.Reason, d.Detail
+	s.Boots.Observe(o)
+	if d.Boot != "" {
+		o.Reason, o.Detail = d.Boot, d.File
+		s.Boots.Observe(o)
+	}
+}
+
+// stranger notes a machine without a record, and is silent.
+func (s *Server) stranger(c *Class, j *job, now time.Time) {
+	reason := hardware.ReasonUnknownMachine
+	if !s.Strangers.seen(c, j.port.name, now) {
+		reason = hardware.ReasonRateLimited
+	}
+	s.Metrics.received(c.Type, reason)
+	s.Metrics.strangers.Set(float64(s.Strangers.len()))
+	s.Log.Debug("dhcp", "mac", c.MAC, "interface", j.port.name, "type", typeLabel(c.Type), "reason", reason)
+}

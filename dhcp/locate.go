@@ -1,0 +1,197 @@
+package dhcp
+
+import (
+	"net/netip"
+	"strings"
+
+	"github.com/insomniacslk/dhcp/dhcpv4"
+
+	"github.com/rackstrap/rackstrap/hardware"
+)
+
+// View is what Locate may know of the records. What it returns is not changed.
+type View interface {
+	HardwareByMAC(hardware.MAC) (*hardware.Hardware, bool)
+	Subnets() []*hardware.Subnet
+}
+
+// Link is what is known of the way a packet came in.
+type Link struct {
+	// Networks are the interface's IPv4 addresses with their prefix lengths.
+	Networks []netip.Prefix
+	// Source and Dest are the packet's IP addresses.
+	Source, Dest netip.Addr
+	// RouteSource is our address towards a host that is not on the link. Nil, or the
+	// zero Addr: there is none.
+	RouteSource func(to netip.Addr) netip.Addr
+}
+
+// Place is who a packet came from and what is theirs.
+type Place struct {
+	Hardware *hardware.Hardware
+	NIC      hardware.NIC
+	Subnet   *hardware.Subnet
+	// Addr is the reserved address; zero: none.
+	Addr netip.Addr
+	// Server is our address as this client is told: option 54, siaddr and URLs.
+	Server netip.Addr
+}
+
+// Locate finds the machine, its Subnet and our address there. With a Reason the
+// packet is met with silence; detail, where there is any, completes the Reason's
+// sentence.
+func Locate(c *Class, link Link, v View) (p Place, r hardware.Reason, detail string) {
+	hw, ok := v.HardwareByMAC(c.MAC)
+	if !ok {
+		return p, hardware.ReasonUnknownMachine, ""
+	}
+	p.Hardware = hw
+	if p.NIC, ok = hw.NIC(c.MAC); !ok {
+		return p, hardware.ReasonUnknownMachine, ""
+	}
+	if !p.NIC.Answered() {
+		return p, hardware.ReasonNICOff, ""
+	}
+	if p.Subnet = pickSubnet(c, link, p.NIC, v.Subnets()); p.Subnet == nil {
+		return p, hardware.ReasonNoSubnet, whence(c, link)
+	}
+	if p.Subnet.Spec.Mode == hardware.ModeOff {
+		return p, hardware.ReasonSubnetOff, p.Subnet.Meta.Name
+	}
+	p.Addr, _ = p.NIC.Reservation(p.Subnet)
+	if !p.Addr.IsValid() && c.Type != dhcpv4.MessageTypeInform {
+		return p, hardware.ReasonNoReservation, p.Subnet.Meta.Name
+	}
+	p.Server, r, detail = serverAddr(c, link, p.Subnet)
+	return p, r, detail
+}
+
+// pickSubnet finds the Subnet a client is in: what the relay or the client says
+// of its link, else the address it uses where it wrote to us directly (a renewal,
+// which may have come over routers), else the interface's own networks. Where
+// several Subnets share one link, the one that reserves an address wins.
+func pickSubnet(c *Class, link Link, n hardware.NIC, all []*hardware.Subnet) *hardware.Subnet {
+	at := c.Link
+	if !at.IsValid() {
+		at = c.GIAddr
+	}
+	if !at.IsValid() && c.CIAddr.IsValid() && link.Dest.IsValid() && !link.isBroadcast() {
+		at = c.CIAddr
+	}
+	var found *hardware.Subnet
+	for _, s := range all {
+		if !covers(s.Spec.Prefix, at, link) {
+			continue
+		}
+		if _, ok := n.Reservation(s); ok {
+			return s
+		}
+		if found == nil {
+			found = s
+		}
+	}
+	return found
+}
+
+// covers reports whether a Subnet is the one of the address, or, without one, a
+// network of the interface.
+func covers(subnet netip.Prefix, at netip.Addr, link Link) bool {
+	if at.IsValid() {
+		return subnet.Contains(at)
+	}
+	for _, p := range link.Networks {
+		if subnet.Contains(p.Addr()) {
+			return true
+		}
+	}
+	return false
+}
+
+// whence says where a packet came from, for ReasonNoSubnet.
+func whence(c *Class, link Link) string {
+	switch {
+	case c.Link.IsValid():
+		return "link " + c.Link.String()
+	case c.GIAddr.IsValid():
+		return "relay " + c.GIAddr.String()
+	}
+	return "the interface has " + join(link.Networks)
+}
+
+// serverAddr finds our own address for a client. It refuses to guess between
+// two: an installation would then work or not by the order of `ip addr`.
+func serverAddr(c *Class, link Link, s *hardware.Subnet) (netip.Addr, hardware.Reason, string) {
+	if s.Spec.Advertise.IsValid() {
+		return s.Spec.Advertise, "", ""
+	}
+	var ours []netip.Addr
+	for _, p := range link.Networks {
+		if s.Spec.Prefix.Contains(p.Addr()) {
+			ours = append(ours, p.Addr())
+		}
+	}
+	switch {
+	case len(ours) == 1:
+		return ours[0], "", ""
+	case len(ours) > 1:
+		return netip.Addr{}, hardware.ReasonTwoAddresses, join(ours) + " are in subnet " + s.Meta.Name
+	}
+	far := c.GIAddr
+	if !far.IsValid() {
+		far = c.CIAddr
+	}
+	if far.IsValid() && link.RouteSource != nil {
+		if a := link.RouteSource(far); a.Is4() {
+			return a, "", ""
+		}
+	}
+	return netip.Addr{}, hardware.ReasonNoServerAddress, "set advertise of subnet " + s.Meta.Name
+}
+
+// isBroadcast reports whether the packet was sent to everybody on the link.
+func (l Link) isBroadcast() bool {
+	if l.Dest == limitedBroadcast {
+		return true
+	}
+	for _, p := range l.Networks {
+		if l.Dest == lastAddr(p) {
+			return true
+		}
+	}
+	return false
+}
+
+// has reports whether a is an address of the receiving interface.
+func (l Link) has(a netip.Addr) bool {
+	for _, p := range l.Networks {
+		if p.Addr() == a {
+			return true
+		}
+	}
+	return false
+}
+
+// join prints a list for people.
+func join[T interface{ String() string }](list []T) string {
+	if len(list) == 0 {
+		return "no IPv4 address"
+	}
+	out := make([]string, len(list))
+	for i, v := range list {
+		out[i] = v.String()
+	}
+	return strings.Join(out, " and ")
+}
+
+// lastAddr is the broadcast address of an IPv4 prefix.
+func lastAddr(p netip.Prefix) netip.Addr {
+	a := p.Masked().Addr()
+	if !a.Is4() {
+		return a
+	}
+	b := a.As4()
+	for i := p.Bits(); i < 32; i++ {
+		b[i/8] |= 0x80 >> (i % 8)
+	}
+	return netip.AddrFrom4(b)
+}

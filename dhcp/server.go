@@ -1,0 +1,214 @@
+package dhcp
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"hash/maphash"
+	"log/slog"
+	"net/netip"
+	"sync"
+	"time"
+
+	"github.com/rackstrap/rackstrap/hardware"
+)
+
+// Leases makes leases durable.
+type Leases interface {
+	// Confirm returns when the lease is on disk. A reservation is ACKed even if it
+	// fails: it stands in the record.
+	Confirm(ctx context.Context, l hardware.Lease) error
+}
+
+// Boots keeps the boots of machines. Its methods are called by many goroutines,
+// but for one MAC one after the other.
+type Boots interface {
+	// FirstPacket returns the boot that a packet of firmware belongs to, starting
+	// one where hardware.Boot.Supersedes says so. ipxe: the sender is an iPXE. With
+	// an error the Boot is what it would be: a machine that would boot our worker is
+	// met with silence, because its token could not be kept; others are answered.
+	FirstPacket(ctx context.Context, f FirstPacket) (hardware.Boot, error)
+	// Current returns the machine's open boot, for a packet that cannot start one;
+	// false: it has none.
+	Current(hardwareUID string, mac hardware.MAC) (hardware.Boot, bool)
+	// Acked records the addresses of a boot before the ACK leaves, and that an iPXE
+	// program of ours was named (Programs counts that).
+	Acked(ctx context.Context, a Acked) error
+	// Observe tells the timeline what was decided. It must not block.
+	Observe(o Observation)
+}
+
+// FirstPacket is a firmware's packet that starts or continues a boot.
+type FirstPacket struct {
+	Hardware string // uid
+	MAC      hardware.MAC
+	XID      uint32
+	Firmware hardware.Firmware
+	IPXE     bool
+}
+
+// Acked is an address confirmed to a booting machine.
+type Acked struct {
+	Hardware string // uid
+	Boot     string // id
+	Client   netip.Addr
+	Server   netip.Addr // our address as the client was told
+	Program  bool       // the ACK names an iPXE program of ours
+}
+
+// Observation is one decision about a known machine.
+type Observation struct {
+	MAC      hardware.MAC
+	Hardware string // uid
+	Boot     string // id; empty where the packet was not of firmware
+	Firmware hardware.Firmware
+	Reason   hardware.Reason
+	Detail   string
+}
+
+// Config is what a Server needs. Interfaces, View, Leases, Boots and Metrics are
+// required.
+type Config struct {
+	Interfaces []string
+	HTTPPort   uint16 // of our boot files; 7080 where 0
+	View       View
+	Leases     Leases
+	Boots      Boots
+	Metrics    *Metrics
+	Strangers  *StrangerRing    // a new one where nil
+	Log        *slog.Logger     // discarded where nil
+	Now        func() time.Time // time.Now where nil
+	// In runs what opens sockets and lists interfaces; nil: as is. Tests use it to
+	// enter a network namespace.
+	In func(func() error) error
+}
+
+const (
+	// shards is how many packets are worked on at once. One MAC is always in the
+	// same shard, so its packets keep their order; while one waits for the disk the
+	// others go on, and the disk sees their writes together.
+	shards     = 64
+	shardQueue = 32
+	// storeTimeout bounds what a packet waits for the store; the client will have
+	// asked again by then.
+	storeTimeout = 3 * time.Second
+)
+
+// Server answers DHCP on some interfaces.
+type Server struct {
+	Config
+	ready  chan struct{}
+	ports  []*port
+	tx     *rawSocket
+	queues [shards]chan *job
+	seed   maphash.Seed
+	jobs   sync.Pool
+	// transmit is (*port).send but in tests.
+	transmit func(p *port, to Destination, from netip.Addr, payload []byte) error
+}
+
+// New checks the configuration; nothing is opened before Run.
+func New(c Config) (*Server, error) {
+	switch {
+	case len(c.Interfaces) == 0:
+		return nil, errors.New("dhcp: no interface is named (list those of the provisioning network)")
+	case c.View == nil || c.Leases == nil || c.Boots == nil || c.Metrics == nil:
+		return nil, errors.New("dhcp: View, Leases, Boots and Metrics are required")
+	}
+	if c.HTTPPort == 0 {
+		c.HTTPPort = 7080
+	}
+	if c.Strangers == nil {
+		c.Strangers = NewStrangerRing()
+	}
+	if c.Log == nil {
+		c.Log = slog.New(slog.DiscardHandler)
+	}
+	if c.Now == nil {
+		c.Now = time.Now
+	}
+	if c.In == nil {
+		c.In = func(f func() error) error { return f() }
+	}
+	s := &Server{Config: c, ready: make(chan struct{}), seed: maphash.MakeSeed(), transmit: (*port).send}
+	s.jobs.New = func() any { return new(job) }
+	for i := range s.queues {
+		s.queues[i] = make(chan *job, shardQueue)
+	}
+	seen := map[string]bool{}
+	for _, name := range c.Interfaces {
+		if seen[name] {
+			return nil, fmt.Errorf("dhcp: interface %s is listed twice", name)
+		}
+		seen[name] = true
+		s.ports = append(s.ports, newPort(s, name))
+	}
+	return s, nil
+}
+
+// Ready is closed when every interface is being listened on.
+func (s *Server) Ready() <-chan struct{} { return s.ready }
+
+// Run answers packets until ctx ends, and returns nil then. It fails at once
+// where an interface does not exist, the port is taken (the error names who has
+// it), or the process may not open sockets. An interface that goes away later is
+// waited for. Run must be called once.
+func (s *Server) Run(ctx context.Context) error {
+	var err error
+	if s.tx, err = openRaw(s.In); err != nil {
+		return err
+	}
+	defer s.tx.Close()
+	for _, p := range s.ports {
+		defer p.close()
+		if err := p.open(ctx); err != nil {
+			return err
+		}
+	}
+	watch, err := openWatch(s.In)
+	if err != nil {
+		return err
+	}
+	defer watch.Close()
+	stopWatch := context.AfterFunc(ctx, func() { _ = watch.Close() })
+	defer stopWatch()
+
+	var wg sync.WaitGroup
+	wg.Go(func() { s.watch(ctx, watch) })
+	for _, q := range s.queues {
+		wg.Go(func() { s.work(ctx, q) })
+	}
+	for _, p := range s.ports {
+		wg.Go(func() { p.run(ctx) })
+	}
+	close(s.ready)
+	wg.Wait() // they all end with ctx; only then may the sockets go
+	return nil
+}
+
+// work answers the packets of one queue.
+func (s *Server) work(ctx context.Context, q chan *job) {
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case j := <-q:
+			s.handle(ctx, j)
+			s.jobs.Put(j)
+		}
+	}
+}
+
+// enqueue hands a packet to its queue. When that is full it waits: the socket's
+// buffer keeps what comes meanwhile, and the kernel drops what is too much.
+func (s *Server) enqueue(ctx context.Context, j *job) {
+	mac := []byte{}
+	if j.n >= headerSize {
+		mac = j.buf[chaddrOffset : chaddrOffset+6]
+	}
+	q := s.queues[maphash.Bytes(s.seed, mac)%shards]
+	select {
+	case q <- j:
+	case <-ctx.Done():
+	}
+}
