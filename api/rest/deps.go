@@ -2,6 +2,7 @@ package rest
 
 import (
 	"context"
+	"errors"
 	"io"
 	"iter"
 	"log/slog"
@@ -104,6 +105,14 @@ type Engine interface {
 type Blobs interface {
 	// Put stores what r has until io.EOF and returns its sha256 in hex and its size.
 	// checksum (sha256:… or sha512:…) may be empty; bytes that differ from it are not
-	// kept, and the error is *hardware.Invalid. A full disk is syscall.ENOSPC.
+	// kept: ErrChecksum. ErrFull, or the error of r.
 	Put(ctx context.Context, r io.Reader, checksum string) (digest string, size int64, err error)
 }
+
+// Errors of Blobs; their text is shown to the caller.
+var (
+	// ErrChecksum: the bytes are not those that were announced.
+	ErrChecksum = errors.New("checksum differs")
+	// ErrFull: the disk or the quota is used up.
+	ErrFull = errors.New("no space left for images")
+)

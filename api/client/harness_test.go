@@ -1,0 +1,194 @@
+package client_test
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"fmt"
+	"io"
+	"log/slog"
+	"net"
+	"net/http"
+	"net/netip"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/rackstrap/rackstrap/api/client"
+	"github.com/rackstrap/rackstrap/api/rest"
+	"github.com/rackstrap/rackstrap/hardware"
+	"github.com/rackstrap/rackstrap/store"
+	"github.com/rackstrap/rackstrap/store/bolt"
+	"github.com/rackstrap/rackstrap/workflow"
+)
+
+// daemon is REST over the real store and engine, on a unix socket.
+type daemon struct {
+	t      *testing.T
+	db     *store.DB
+	e      *workflow.Engine
+	socket string
+	c      *client.Client
+	stop   func()
+
+	mu  sync.Mutex
+	log strings.Builder
+}
+
+type noLogs struct{}
+
+func (noLogs) Append(workflow.Assignment, []byte) error { return nil }
+
+// memBlobs keeps nothing but what was put.
+type memBlobs struct{ full bool }
+
+func (m memBlobs) Put(_ context.Context, r io.Reader, checksum string) (string, int64, error) {
+	if m.full {
+		return "", 0, fmt.Errorf("%w: the disk has 3 MB", rest.ErrFull)
+	}
+	h := sha256.New()
+	n, err := io.Copy(h, r)
+	digest := hex.EncodeToString(h.Sum(nil))
+	if err == nil && checksum != "" && checksum != "sha256:"+digest {
+		err = fmt.Errorf("%w: it is sha256:%s", rest.ErrChecksum, digest)
+	}
+	return digest, n, err
+}
+
+func (d *daemon) Write(p []byte) (int, error) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return d.log.Write(p)
+}
+
+func start(t *testing.T) *daemon { return startWith(t, memBlobs{}) }
+
+func startWith(t *testing.T, blobs rest.Blobs) *daemon {
+	t.Helper()
+	d := &daemon{t: t}
+	dir := t.TempDir()
+	kv, err := bolt.Open(filepath.Join(dir, "db"), bolt.Options{})
+	d.must(err)
+	t.Cleanup(func() { _ = kv.Close() })
+	d.db, err = store.Open(t.Context(), kv, filepath.Join(dir, "seal.key"), store.Options{})
+	d.must(err)
+	log := slog.New(slog.NewTextHandler(d, nil))
+	d.e = workflow.NewEngine(workflow.Config{
+		Store: d.db, Templates: d.db.TemplateByName, HardwareByName: d.db.HardwareByName,
+		Resolve: func(_ context.Context, _ *hardware.Hardware, _ *workflow.Workflow, a *workflow.Action) (json.RawMessage, error) {
+			return a.With, nil
+		},
+		Logs: noLogs{}, TokenKey: make([]byte, 32), Now: time.Now, Log: log, Note: func(workflow.Event) {},
+	})
+	ctx, cancel := context.WithCancel(t.Context())
+	done := make(chan error, 2)
+	go func() { done <- d.e.Run(ctx) }()
+	go func() { done <- d.db.Run(ctx) }()
+	t.Cleanup(func() { cancel(); <-done; <-done })
+	<-d.e.Ready()
+	// not t.TempDir: a socket's path has at most 107 bytes
+	sdir, err := os.MkdirTemp("", "rs")
+	d.must(err)
+	t.Cleanup(func() { _ = os.RemoveAll(sdir) })
+	d.socket = filepath.Join(sdir, "s")
+	h := rest.New(rest.Deps{Records: d.db, Engine: d.e, Blobs: blobs, Version: "test", Now: time.Now, Log: log})
+	d.listen(h)
+	d.c = client.New(client.Options{Socket: d.socket})
+	t.Cleanup(d.c.Close)
+	return d
+}
+
+// listen serves h until d.stop.
+func (d *daemon) listen(h http.Handler) {
+	d.t.Helper()
+	l, err := net.Listen("unix", d.socket)
+	d.must(err)
+	ctx, cancel := context.WithCancel(context.Background())
+	srv := &http.Server{Handler: h, BaseContext: func(net.Listener) context.Context { return ctx }}
+	done := make(chan struct{})
+	go func() { defer close(done); _ = srv.Serve(l) }()
+	d.stop = sync.OnceFunc(func() { cancel(); _ = srv.Close(); <-done })
+	d.t.Cleanup(d.stop)
+}
+
+func (d *daemon) must(err error) {
+	d.t.Helper()
+	if err != nil {
+		d.t.Fatal(err)
+	}
+}
+
+const rack = `
+apiVersion: rackstrap/v1
+kind: Hardware
+metadata: {name: m1, labels: {rack: r7}}
+spec:
+  interfaces:
+    - mac: 52:54:00:00:00:01
+      addresses: [10.0.0.5/24]
+  userData: |
+    #cloud-config
+    password: tops3cret
+---
+kind: Subnet
+metadata: {name: lan}
+spec: {prefix: 10.0.0.0/24, gateway: 10.0.0.1, dns: [10.0.0.1], leaseTime: 90}
+---
+kind: Template
+metadata: {name: install}
+spec:
+  parameters:
+    - name: image
+    - {name: pw, type: secret, default: hunter2}
+  actions:
+    - {name: wipe, kind: disk.wipe}
+    - name: key
+      kind: file.write
+      with: {path: /etc/key, content: "k=${pw}", mode: 0600}
+    - {name: restart, kind: reboot}
+`
+
+func (d *daemon) apply(text string) {
+	d.t.Helper()
+	_, err := d.c.Apply(d.t.Context(), strings.NewReader(text))
+	d.must(err)
+}
+
+// worker boots the machine and returns its session.
+func (d *daemon) worker(name string) *workflow.Session {
+	d.t.Helper()
+	ctx := d.t.Context()
+	h, err := d.db.HardwareByName(ctx, name)
+	d.must(err)
+	addr := netip.MustParseAddr("10.0.0.5")
+	b, err := d.e.FirstPacket(ctx, h.Meta.UID, h.Spec.Interfaces[0].MAC, 7, hardware.FirmwareUEFI, false)
+	d.must(err)
+	d.must(d.e.Acked(ctx, h.Meta.UID, b.ID, addr, netip.MustParseAddr("10.0.0.1"), false))
+	g, err := d.e.Script(ctx, h.Meta.UID, addr)
+	d.must(err)
+	adm, err := d.e.Redeem(ctx, g.Token, make([]byte, 32), addr)
+	d.must(err)
+	s, err := d.e.Attach(ctx, adm, nil)
+	d.must(err)
+	return s
+}
+
+func (d *daemon) assigned(s *workflow.Session) workflow.Assignment {
+	d.t.Helper()
+	for _, c := range s.Take() {
+		if c.Assign != nil {
+			return c.Assign.Assignment
+		}
+	}
+	d.t.Fatal("no action was assigned")
+	return workflow.Assignment{}
+}
+
+func (d *daemon) report(s *workflow.Session, a workflow.Assignment, o workflow.Outcome) {
+	d.t.Helper()
+	d.must(s.Report(d.t.Context(), workflow.Report{Assignment: a, Outcome: o}))
+}
