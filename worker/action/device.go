@@ -28,8 +28,17 @@ type device struct {
 // openDevice opens a disk for reading and writing. O_EXCL on a block device
 // means that nothing has it mounted or is built on it.
 func openDevice(path string) (*device, error) {
+	return openWith(path, os.O_RDWR|unix.O_EXCL)
+}
+
+// openReadOnly opens a disk that others may use.
+func openReadOnly(path string) (*device, error) {
+	return openWith(path, os.O_RDONLY)
+}
+
+func openWith(path string, flags int) (*device, error) {
 	d := &device{path: path, sector: 512, direct: true}
-	flags := os.O_RDWR | unix.O_EXCL | unix.O_CLOEXEC
+	flags |= unix.O_CLOEXEC
 	f, err := os.OpenFile(path, flags|unix.O_DIRECT, 0)
 	if errors.Is(err, unix.EINVAL) {
 		d.direct = false
@@ -178,18 +187,6 @@ func (d *device) checkZero(ranges []extent) error {
 		}
 	}
 	return nil
-}
-
-// rescan makes the kernel read the partition table again.
-func (d *device) rescan() error {
-	if !d.block {
-		return nil
-	}
-	err := d.ioctl(unix.BLKRRPART, nil)
-	if errors.Is(err, unix.EINVAL) {
-		return nil // a device that never has partitions
-	}
-	return err
 }
 
 // pageSize is more than the alignment that any disk asks of a buffer.

@@ -151,8 +151,9 @@ func (f *fetcher) request() error {
 	resp, err := f.client.Do(req)
 	f.stall.Stop()
 	if err != nil {
+		cause := context.Cause(ctx)
 		f.cancel()
-		if cause := context.Cause(ctx); cause != nil && f.ctx.Err() == nil {
+		if cause != nil {
 			return cause
 		}
 		return stripURL(err)

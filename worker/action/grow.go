@@ -23,7 +23,7 @@ func diskGrow(ctx context.Context, env Env, o workflow.DiskGrow) (Result, error)
 		return Result{}, err
 	}
 	defer dev.Close()
-	g, err := partition.Grow(partition.Disk{ReaderAt: dev, Size: dev.size, Sector: dev.sector})
+	g, err := partition.Grow(dev.layout())
 	if err != nil {
 		return Result{}, permanentf("grow %s: %w", d.path, err)
 	}
@@ -39,7 +39,7 @@ func diskGrow(ctx context.Context, env Env, o workflow.DiskGrow) (Result, error)
 		}
 		out.WrittenBytes += int64(len(w.Data))
 	}
-	if err := rescan(ctx, dev); err != nil {
+	if err := rescan(ctx, d, dev); err != nil {
 		return out, err
 	}
 	out.Message = fmt.Sprintf("partition %d of %s grew from %s to %s; its file system grows when the system boots",

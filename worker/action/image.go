@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"time"
 
+	"golang.org/x/sys/unix"
+
 	"github.com/rackstrap/rackstrap/store/image/codec"
 	"github.com/rackstrap/rackstrap/workflow"
 )
@@ -107,7 +109,7 @@ func (w *imageWriter) run(ctx context.Context) (Result, error) {
 	}
 	out.SourceBytes, out.WrittenBytes = w.image.SourceBytes(), size
 	if err == nil {
-		err = rescan(ctx, dev)
+		err = rescan(ctx, w.disk, dev)
 	}
 	if err != nil {
 		return out, w.fail(err)
@@ -143,7 +145,7 @@ func (w *imageWriter) fail(cause error) error {
 		return fmt.Errorf("%w; the disk %s could not be made unbootable either: %w", cause, w.disk.path, err)
 	}
 	// Best effort: the kernel's idea of the partitions ends with this boot.
-	_ = w.dev.rescan()
+	_ = w.dev.ioctl(unix.BLKRRPART, nil)
 	w.env.Log.Error("image was not written, the disk was made unbootable", "disk", w.disk.path, "error", cause)
 	return fmt.Errorf("%w (the disk %s has no partition table now and cannot boot)", cause, w.disk.path)
 }

@@ -14,8 +14,7 @@ import (
 
 // networkConfig writes the network configuration with one renderer.
 func networkConfig(ctx context.Context, env Env, o workflow.NetworkConfig) (Result, error) {
-	doc, err := parseNetwork(o.Config)
-	if err != nil {
+	if _, err := parseNetwork(o.Config); err != nil {
 		return Result{}, permanent(err)
 	}
 	warnMACs(env, o.Config)
@@ -26,14 +25,23 @@ func networkConfig(ctx context.Context, env Env, o workflow.NetworkConfig) (Resu
 		}
 		out := Result{Message: fmt.Sprintf("wrote the network configuration for %s on %s", renderer, t.part.path)}
 		env.Log.Info("network configuration", "renderer", renderer, "partition", t.part.path)
-		switch renderer {
-		case "nocloud":
-			return out, writeNoCloudNetwork(env, t.tree, o.Config)
-		case "netplan":
-			return out, writeNetplan(t.tree, doc)
-		}
-		return out, writeNetworkd(t.tree, doc)
+		return out, render(env, t.tree, renderer, o.Config)
 	})
+}
+
+// render writes the document for one renderer.
+func render(env Env, t *tree, renderer, config string) error {
+	doc, err := parseNetwork(config)
+	if err != nil {
+		return permanent(err)
+	}
+	switch renderer {
+	case "nocloud":
+		return writeNoCloudNetwork(env, t, config)
+	case "netplan":
+		return writeNetplan(t, doc)
+	}
+	return writeNetworkd(t, doc)
 }
 
 // chooseRenderer picks what the installed system brings up its network with.

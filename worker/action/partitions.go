@@ -5,7 +5,8 @@ import (
 	"path/filepath"
 	"slices"
 	"strconv"
-	"strings"
+
+	"github.com/rackstrap/rackstrap/worker/action/partition"
 )
 
 // partInfo is a partition as the kernel shows it below its disk in /sys/block.
@@ -23,6 +24,7 @@ func partitions(d disk) ([]partInfo, error) {
 		return nil, err
 	}
 	var out []partInfo
+	names := labels(d)
 	for _, e := range entries {
 		dir := filepath.Join(d.sys, e.Name())
 		number, err := strconv.Atoi(attr(dir, "partition"))
@@ -33,19 +35,28 @@ func partitions(d disk) ([]partInfo, error) {
 		size, _ := strconv.ParseInt(attr(dir, "size"), 10, 64)
 		out = append(out, partInfo{
 			number: number, path: filepath.Join(filepath.Dir(d.path), filepath.Base(dir)),
-			start: start * 512, size: size * 512, label: uevent(dir, "PARTNAME"),
+			start: start * 512, size: size * 512, label: names[number],
 		})
 	}
 	slices.SortFunc(out, func(a, b partInfo) int { return a.number - b.number })
 	return out, nil
 }
 
-// uevent reads one value of the uevent file in dir.
-func uevent(dir, key string) string {
-	for line := range strings.Lines(attr(dir, "uevent")) {
-		if v, ok := strings.CutPrefix(strings.TrimSuffix(line, "\n"), key+"="); ok {
-			return v
-		}
+// labels reads the names of the partitions by number, none where the disk has
+// no GPT.
+func labels(d disk) map[int]string {
+	dev, err := openReadOnly(d.path)
+	if err != nil {
+		return nil
 	}
-	return ""
+	defer dev.Close()
+	table, err := partition.Read(dev.layout())
+	if err != nil {
+		return nil
+	}
+	out := map[int]string{}
+	for _, e := range table.Entries {
+		out[e.Number] = e.Name
+	}
+	return out
 }

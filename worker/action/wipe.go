@@ -2,11 +2,9 @@ package action
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"math/rand/v2"
 	"strings"
-	"time"
 
 	"github.com/rackstrap/rackstrap/workflow"
 )
@@ -84,7 +82,7 @@ func wipeDisk(ctx context.Context, env Env, d disk, mode string) (int64, error) 
 	if err != nil {
 		return w.written, err
 	}
-	if err := rescan(ctx, dev); err != nil {
+	if err := rescan(ctx, d, dev); err != nil {
 		return w.written, err
 	}
 	return w.written, nil
@@ -168,21 +166,4 @@ func (w *wiper) overwrite(ctx context.Context) error {
 		samples = append(samples, extent{rand.Int64N(w.dev.size), mib})
 	}
 	return w.dev.checkZero(merge(samples, w.dev.size, w.dev.sector))
-}
-
-// rescan makes the kernel forget the old partitions. Something may look at the
-// disk for a moment after it was written, and the kernel refuses meanwhile.
-func rescan(ctx context.Context, dev *device) error {
-	var err error
-	for try := range 20 {
-		if err = dev.rescan(); err == nil {
-			return nil
-		}
-		select {
-		case <-ctx.Done():
-			return errors.Join(ctx.Err(), err)
-		case <-time.After(time.Duration(try+1) * 20 * time.Millisecond):
-		}
-	}
-	return fmt.Errorf("read the partition table of %s again: %w (a partition is in use)", dev.path, err)
 }
