@@ -30,14 +30,9 @@ func (n *Node) yaml() *yaml.Node {
 	out := &yaml.Node{Kind: yaml.ScalarNode, Value: n.Value}
 	switch n.Type {
 	case Null:
-		out.Tag, out.Value = "!!null", "null"
-	case Bool:
-		out.Tag = "!!bool"
-	case Number:
-		out.Tag = "!!int"
-		if strings.ContainsAny(n.Value, ".eE") {
-			out.Tag = "!!float"
-		}
+		out.Value = "null"
+	case Bool, Number:
+		// without a tag they are written as they are
 	case Text:
 		out.Tag = "!!str"
 		if strings.Contains(n.Value, "\n") {
