@@ -50,6 +50,20 @@ func newDecoder(f Format, src *source) (decoder, error) {
 	return nil, formatError("no decoder for %q", f)
 }
 
+// minSize says how much comes out at least.
+func minSize(f Format, head []byte, size int64) int64 {
+	switch f {
+	case Raw:
+		return max(size, 0)
+	case Zstd:
+		var h zstd.Header
+		if h.Decode(head) == nil && h.HasFCS && h.FrameContentSize < 1<<62 {
+			return int64(h.FrameContentSize)
+		}
+	}
+	return 0
+}
+
 // decoderReader guards against the decoders, which are not ours and read what
 // the network sends: a panic in one of them would take the machine down with
 // the worker, and is reported as a corrupt image instead.

@@ -32,6 +32,7 @@ type Reader struct {
 	dec     decoder
 	out     *bufio.Reader // over dec; holds the head that was looked at
 	err     error
+	minSize int64
 	closing sync.Once
 }
 
@@ -83,6 +84,7 @@ func (d *Reader) start(o Options) error {
 	if d.dec, err = newDecoder(d.format, d.src); err != nil {
 		return d.explain(err)
 	}
+	d.minSize = minSize(d.format, head, o.Size)
 	if d.format == Raw {
 		return nil
 	}
@@ -193,3 +195,7 @@ func (d *Reader) Close() error {
 	})
 	return err
 }
+
+// MinSize is how many bytes the disk image has at least, as far as that is
+// known before reading: the size of a raw source, or what a zstd header says.
+func (d *Reader) MinSize() int64 { return d.minSize }
