@@ -13,7 +13,7 @@ import (
 var (
 	ErrNameEmpty   = errors.New("the name is empty")
 	ErrNameLong    = errors.New("the name is too long")
-	ErrNameOutside = errors.New("the name leads outside with ..")
+	ErrNameOutside = errors.New("the name has a .. element")
 	ErrNameChars   = errors.New("the name has control characters or is not UTF-8")
 )
 

@@ -216,7 +216,12 @@ func FuzzPackets(f *testing.F) {
 	seeds := [][]byte{
 		rq(1, "f", "octet"), rq(1, "f", "netascii", "blksize", "8"), rq(2, "f", "octet"),
 		rq(1, "f", "octet", "blksize", "-1", "tsize", "18446744073709551616"),
-		rq(1, "f", "octet", "tsize", strings.Repeat("9", 400)), {0, 1, 0, 0}, {0, 4, 0, 0}, {0, 5, 0, 0, 0}, {0}, {},
+		rq(1, "f", "octet", "tsize", strings.Repeat("9", 400)),
+		{0, 1, 0, 0},
+		{0, 4, 0, 0},
+		{0, 5, 0, 0, 0},
+		{0},
+		{},
 	}
 	for _, b := range seeds {
 		f.Add(b)
