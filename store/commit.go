@@ -14,7 +14,8 @@ import (
 const maxChangeEvents = 40
 
 // Commit writes a decision of the engine, with its events, in one transaction, and
-// sets the new revisions and cursors in it. Nothing of c is changed on an error.
+// sets the new revisions and cursors in it, and the events' ids, which sort as the
+// events do. Nothing of c is changed on an error.
 //
 // workflow.ErrConflict: the Machine or the Workflow is not at its Revision.
 // workflow.ErrExists: a new Workflow (Revision 0) whose name is taken.
@@ -40,6 +41,7 @@ func (db *DB) Commit(ctx context.Context, c *workflow.Change) error {
 		}
 	}
 	events := slices.Clone(c.Events)
+	inOrder(events)
 	rev, err := db.retry(ctx, func() (Txn, error) {
 		var t Txn
 		if c.Machine != nil {

@@ -56,6 +56,7 @@ type DB struct {
 	seal    *Seal
 	opts    Options
 	view    *View
+	ids     ids          // of events
 	written atomic.Int64 // events since the last trim
 }
 

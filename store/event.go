@@ -1,6 +1,7 @@
 package store
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"iter"
@@ -43,7 +44,7 @@ func (db *DB) appendEvent(t *Txn, ev *workflow.Event) error {
 		ev.Last = ev.First
 	}
 	if ev.ID == "" {
-		ev.ID = workflow.NewID(ev.First)
+		ev.ID = db.ids.next(ev.First)
 	}
 	ev.Count = max(ev.Count, 1)
 	if err := db.putEvent(t, ev); err != nil {
@@ -108,8 +109,26 @@ func (db *DB) Events(ctx context.Context, q workflow.EventQuery) ([]workflow.Eve
 			break
 		}
 	}
-	slices.Reverse(out)
+	slices.SortFunc(out, func(a, b workflow.Event) int {
+		return cmp.Or(a.First.Compare(b.First), cmp.Compare(a.ID, b.ID))
+	})
 	return out, nil
+}
+
+// inOrder makes the ids of events that are written at once sort as the events do:
+// ids of one millisecond are random.
+func inOrder(events []workflow.Event) {
+	var ids []string
+	for i := range events {
+		if events[i].ID == "" || i > 0 && events[i].First.Before(events[i-1].First) {
+			return
+		}
+		ids = append(ids, events[i].ID)
+	}
+	slices.Sort(ids)
+	for i := range events {
+		events[i].ID = ids[i]
+	}
 }
 
 // allEvents yields the log, newest first.

@@ -156,6 +156,9 @@ func (r *Recorder) add(ctx context.Context, ev workflow.Event) {
 			r.machines[ev.Hardware] = m
 		}
 	}
+	if ev.ID == "" { // now, so that they sort as they came
+		ev.ID = r.db.ids.next(ev.First)
+	}
 	r.remember += m.add(ev)
 }
 

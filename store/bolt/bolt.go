@@ -81,6 +81,9 @@ type KV struct {
 // writers; 4 GiB of addresses cost nothing.
 const mmapSize = 4 << 30
 
+// growth is the step in which the file grows; each step is one more sync.
+const growth = 4 << 20
+
 // Open opens or makes the file and brings it to the present layout. It fails,
 // naming the process, while another one has the file open; it refuses a file of a
 // newer layout and leaves it as it is.
@@ -100,6 +103,7 @@ func Open(path string, opts Options) (*KV, error) {
 	if err != nil {
 		return nil, openError(path, err)
 	}
+	db.AllocSize = growth
 	kv := &KV{
 		path: path, opts: opts, db: db,
 		writer:   newCommitter[*request](),

@@ -99,7 +99,7 @@ func testLinear(t *testing.T, kv store.KV) {
 	var acked atomic.Uint64
 	var wg sync.WaitGroup
 	done := make(chan struct{})
-	for range 4 {
+	for range 2 {
 		wg.Go(func() {
 			last := uint64(0)
 			for {
@@ -122,7 +122,7 @@ func testLinear(t *testing.T, kv store.KV) {
 			}
 		})
 	}
-	for i := range 200 {
+	for i := range 50 {
 		acked.Store(put(t, kv, "a", strconv.Itoa(i)))
 	}
 	close(done)

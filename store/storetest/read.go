@@ -64,7 +64,7 @@ func testCopies(t *testing.T, kv store.KV) {
 	}
 	// Later writes must not reach into values that were read before.
 	old := get(t, kv, "a")
-	for i := range 200 {
+	for i := range 50 {
 		put(t, kv, fmt.Sprintf("x%d", i), string(bytes.Repeat([]byte{byte(i)}, 500)))
 	}
 	if string(old.Value) != "value" {

@@ -1,0 +1,196 @@
+package store_test
+
+import (
+	"context"
+	"fmt"
+	"path/filepath"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/rackstrap/rackstrap/hardware"
+	"github.com/rackstrap/rackstrap/store"
+	"github.com/rackstrap/rackstrap/store/bolt"
+	"github.com/rackstrap/rackstrap/workflow"
+)
+
+// run runs fn until the test ends.
+func run(t testing.TB, fn func(context.Context) error) {
+	t.Helper()
+	ctx, cancel := context.WithCancel(context.Background())
+	done := make(chan error, 1)
+	go func() { done <- fn(ctx) }()
+	t.Cleanup(func() {
+		cancel()
+		if err := <-done; err != nil {
+			t.Error(err)
+		}
+	})
+}
+
+// TestViewOfOthers: a second DB over the same KV, as another appliance would have,
+// shows what the first one writes.
+func TestViewOfOthers(t *testing.T) {
+	t.Parallel()
+	ctx := t.Context()
+	dir := t.TempDir()
+	kv, err := bolt.Open(filepath.Join(dir, "rackstrap.db"), bolt.Options{LogRevisions: 20})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = kv.Close() })
+	open := func() *store.DB {
+		db, err := store.Open(ctx, kv, filepath.Join(dir, "seal.key"), store.Options{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return db
+	}
+	writer, reader := open(), open()
+	stale := open() // is compacted away before it runs
+	run(t, reader.Run)
+
+	h := create(t, writer, 1)
+	mac := h.Spec.Interfaces[0].MAC
+	until(t, writer, "the record", func() bool { _, ok := reader.View().HardwareByMAC(mac); return ok })
+	m := &workflow.Machine{UID: h.Meta.UID, Status: hardware.Status{State: hardware.StateProvisioned}}
+	if err := writer.Commit(ctx, &workflow.Change{Machine: m}); err != nil {
+		t.Fatal(err)
+	}
+	until(t, writer, "the state", func() bool {
+		v, _ := reader.View().HardwareByUID(h.Meta.UID)
+		got, ok := reader.View().Machine(h.Meta.UID)
+		return ok && v.Status.State == hardware.StateProvisioned && got.Revision == m.Revision
+	})
+	h.Spec.Interfaces[0].MAC = hardware.MAC{2, 2, 2, 2, 2, 2}
+	h.Spec.UserData = "not for hot paths"
+	if err := writer.UpdateHardware(ctx, h); err != nil {
+		t.Fatal(err)
+	}
+	until(t, writer, "the new MAC", func() bool {
+		v, ok := reader.View().HardwareByMAC(h.Spec.Interfaces[0].MAC)
+		_, old := reader.View().HardwareByMAC(mac)
+		return ok && !old && v.Status.State == hardware.StateProvisioned && v.Spec.UserData == ""
+	})
+	if err := writer.CreateSubnet(ctx, subnet("lan", "10.0.0.0/8")); err != nil {
+		t.Fatal(err)
+	}
+	until(t, writer, "the subnet", func() bool { return len(reader.View().Subnets()) == 1 })
+	if err := writer.DeleteHardware(ctx, "m1", 0); err != nil {
+		t.Fatal(err)
+	}
+	until(t, writer, "the delete", func() bool {
+		_, byMAC := reader.View().HardwareByMAC(h.Spec.Interfaces[0].MAC)
+		_, byUID := reader.View().HardwareByUID(h.Meta.UID)
+		_, machine := reader.View().Machine(h.Meta.UID)
+		return !byMAC && !byUID && !machine
+	})
+	for n := range 30 {
+		create(t, writer, 10+n)
+	}
+	run(t, stale.Run)
+	until(t, writer, "a view that was compacted away", func() bool {
+		_, ok := stale.View().HardwareByMAC(machine(39).Spec.Interfaces[0].MAC)
+		return ok && len(stale.View().Subnets()) == 1
+	})
+}
+
+// until waits for a view that follows; each look is paced by a commit of its own.
+func until(t *testing.T, db *store.DB, what string, ok func() bool) {
+	t.Helper()
+	deadline := time.Now().Add(30 * time.Second)
+	for !ok() {
+		if time.Now().After(deadline) {
+			t.Fatalf("the view does not show %s", what)
+		}
+		if err := db.Commit(t.Context(), &workflow.Change{Events: []workflow.Event{{Reason: hardware.ReasonStateChanged}}}); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+// TestViewReadsYourWrites: whoever has committed sees it, while the view also
+// follows the watch and others write.
+func TestViewReadsYourWrites(t *testing.T) {
+	t.Parallel()
+	db, _ := openDB(t, store.Options{})
+	run(t, db.Run)
+	var wg sync.WaitGroup
+	for w := range 8 {
+		wg.Go(func() {
+			for i := range 12 {
+				h := machine(1000 + w)
+				mac := h.Spec.Interfaces[0].MAC
+				if err := db.CreateHardware(t.Context(), h); err != nil {
+					t.Error(err)
+					return
+				}
+				if v, ok := db.View().HardwareByMAC(mac); !ok || v.Meta.UID != h.Meta.UID {
+					t.Errorf("%d: a created record is not shown", i)
+				}
+				m := &workflow.Machine{UID: h.Meta.UID, Status: hardware.Status{Workflow: fmt.Sprint(i)}}
+				if err := db.Commit(t.Context(), &workflow.Change{Machine: m}); err != nil {
+					t.Error(err)
+				}
+				if v, _ := db.View().HardwareByUID(h.Meta.UID); v == nil || v.Status.Workflow != fmt.Sprint(i) {
+					t.Errorf("%d: a committed state is not shown", i)
+				}
+				if err := db.DeleteHardware(t.Context(), h.Meta.Name, 0); err != nil {
+					t.Error(err)
+				}
+				if _, ok := db.View().HardwareByMAC(mac); ok {
+					t.Errorf("%d: a deleted record is shown", i)
+				}
+			}
+		})
+	}
+	wg.Wait()
+}
+
+// BenchmarkView is the look-up of the DHCP server, and the load at start.
+func BenchmarkView(b *testing.B) {
+	const n = 10_000
+	dir := b.TempDir()
+	db, kv := openAt(b, dir, store.Options{})
+	var wg sync.WaitGroup
+	for w := range 32 {
+		wg.Go(func() {
+			for i := w; i < n; i += 32 {
+				h := machine(i + 1)
+				h.Spec.SSHKeys = []string{"ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIFJhY2tzdHJhcCBiZW5jaG1hcmsga2V5IG5vdCByZWFs ops"}
+				if err := db.CreateHardware(b.Context(), h); err != nil {
+					b.Error(err)
+					return
+				}
+				m := &workflow.Machine{UID: h.Meta.UID, Status: hardware.Status{State: hardware.StateAvailable}}
+				if err := db.Commit(b.Context(), &workflow.Change{Machine: m}); err != nil {
+					b.Error(err)
+				}
+			}
+		})
+	}
+	wg.Wait()
+	b.Run("HardwareByMAC", func(b *testing.B) {
+		mac := machine(n / 2).Spec.Interfaces[0].MAC
+		b.ReportAllocs()
+		for b.Loop() {
+			if _, ok := db.View().HardwareByMAC(mac); !ok {
+				b.Fatal("not found")
+			}
+		}
+	})
+	b.Run("load 10000", func(b *testing.B) {
+		for b.Loop() {
+			if _, err := store.Open(b.Context(), kv, filepath.Join(dir, "seal.key"), store.Options{}); err != nil {
+				b.Fatal(err)
+			}
+		}
+	})
+	b.Run("ListHardware 10000", func(b *testing.B) {
+		for b.Loop() {
+			if all, err := db.ListHardware(b.Context()); err != nil || len(all) != n {
+				b.Fatal(len(all), err)
+			}
+		}
+	})
+}
