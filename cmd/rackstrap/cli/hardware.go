@@ -2,7 +2,6 @@ package cli
 
 import (
 	"fmt"
-	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -50,13 +49,16 @@ func hardwareColumns() []column[hardware.Hardware] {
 
 func stateWords(h hardware.Hardware) string {
 	s := string(h.Status.State)
+	if s == "" {
+		s = string(hardware.StateAvailable) // the engine had nothing to do with it yet
+	}
 	if h.Status.Hold {
 		s += ", on hold"
 	}
 	if h.Spec.Protect {
 		s += ", protected"
 	}
-	return strings.TrimPrefix(s, ", ")
+	return s
 }
 
 func factWords(h hardware.Hardware) string {

@@ -1,0 +1,192 @@
+package cli
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"net"
+	"net/http"
+	"net/netip"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"sync"
+	"time"
+
+	"github.com/rogpeppe/go-internal/testscript"
+
+	"github.com/rackstrap/rackstrap/api/rest"
+	"github.com/rackstrap/rackstrap/hardware"
+	"github.com/rackstrap/rackstrap/store"
+	"github.com/rackstrap/rackstrap/store/bolt"
+	"github.com/rackstrap/rackstrap/store/image"
+	"github.com/rackstrap/rackstrap/workflow"
+)
+
+type daemonKey struct{}
+
+// daemon is REST over the real store, engine and image files, and one worker.
+type daemon struct {
+	db      *store.DB
+	e       *workflow.Engine
+	socket  string
+	stop    func()
+	session *workflow.Session
+	running workflow.Assignment
+	mu      sync.Mutex
+	ahead   time.Duration // of the clock
+}
+
+func (d *daemon) now() time.Time {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return time.Now().Add(d.ahead)
+}
+
+type files struct{ *image.Store }
+
+func (f files) Put(ctx context.Context, r io.Reader, sum string) (string, int64, error) {
+	b, err := f.Store.Put(ctx, r, sum)
+	if errors.Is(err, image.ErrChecksum) {
+		err = fmt.Errorf("%w: %w", rest.ErrChecksum, err)
+	}
+	return b.Digest, b.Bytes, err
+}
+
+type noLogs struct{}
+
+func (noLogs) Append(workflow.Assignment, []byte) error { return nil }
+
+func newDaemon(env *testscript.Env) (*daemon, error) {
+	d := &daemon{}
+	// not the script's directory: a socket's path has at most 107 bytes
+	dir, err := os.MkdirTemp("", "rs")
+	if err != nil {
+		return nil, err
+	}
+	env.Defer(func() { _ = os.RemoveAll(dir) })
+	kv, err := bolt.Open(filepath.Join(dir, "db"), bolt.Options{})
+	if err != nil {
+		return nil, err
+	}
+	env.Defer(func() { _ = kv.Close() })
+	ctx, cancel := context.WithCancel(context.Background())
+	if d.db, err = store.Open(ctx, kv, filepath.Join(dir, "key"), store.Options{Now: d.now}); err != nil {
+		cancel()
+		return nil, err
+	}
+	img, err := image.Open(filepath.Join(dir, "images"), image.Options{Reserve: -1})
+	if err != nil {
+		cancel()
+		return nil, err
+	}
+	log := slog.New(slog.DiscardHandler)
+	d.e = workflow.NewEngine(workflow.Config{
+		Store: d.db, Templates: d.db.TemplateByName, HardwareByName: d.db.HardwareByName,
+		Resolve: func(_ context.Context, _ *hardware.Hardware, _ *workflow.Workflow, a *workflow.Action) (json.RawMessage, error) {
+			return a.With, nil
+		},
+		Logs: noLogs{}, TokenKey: make([]byte, 32), Now: d.now, Log: log, Note: func(workflow.Event) {},
+	})
+	done := make(chan error, 3)
+	go func() { done <- d.e.Run(ctx) }()
+	go func() { done <- d.db.Run(ctx) }()
+	<-d.e.Ready()
+	d.socket = filepath.Join(dir, "s")
+	l, err := net.Listen("unix", d.socket)
+	if err != nil {
+		cancel()
+		return nil, err
+	}
+	srv := &http.Server{
+		Handler:     rest.New(rest.Deps{Records: d.db, Engine: d.e, Blobs: files{img}, Version: "1.2.3", Now: d.now, Log: log}),
+		BaseContext: func(net.Listener) context.Context { return ctx },
+	}
+	go func() { done <- srv.Serve(l) }()
+	d.stop = sync.OnceFunc(func() {
+		cancel()
+		_ = srv.Close()
+		for range 3 {
+			<-done
+		}
+	})
+	env.Defer(d.stop)
+	return d, nil
+}
+
+func of(ts *testscript.TestScript) *daemon { return ts.Value(daemonKey{}).(*daemon) }
+
+// boot NAME: the machine is powered on and its worker connects.
+func bootCmd(ts *testscript.TestScript, _ bool, args []string) {
+	d, ctx := of(ts), context.Background()
+	h, err := d.db.HardwareByName(ctx, args[0])
+	ts.Check(err)
+	addr := h.Spec.Interfaces[0].Addresses[0].Addr()
+	b, err := d.e.FirstPacket(ctx, h.Meta.UID, h.Spec.Interfaces[0].MAC, 7, hardware.FirmwareUEFI, false)
+	ts.Check(err)
+	ts.Check(d.e.Acked(ctx, h.Meta.UID, b.ID, addr, netip.MustParseAddr("10.0.0.1"), false))
+	g, err := d.e.Script(ctx, h.Meta.UID, addr)
+	ts.Check(err)
+	adm, err := d.e.Redeem(ctx, g.Token, make([]byte, 32), addr)
+	ts.Check(err)
+	d.session, err = d.e.Attach(ctx, adm, nil)
+	ts.Check(err)
+	d.take(ts)
+}
+
+func (d *daemon) take(*testscript.TestScript) {
+	for _, c := range d.session.Take() {
+		if c.Assign != nil {
+			d.running = c.Assign.Assignment
+		}
+	}
+}
+
+// act STATE [MESSAGE]: the running action ends so, for good.
+func actCmd(ts *testscript.TestScript, _ bool, args []string) {
+	d := of(ts)
+	r := workflow.Report{Assignment: d.running, Outcome: workflow.Outcome(args[0]), Permanent: true}
+	if len(args) > 1 {
+		r.Message = args[1]
+	}
+	if r.Outcome == workflow.StateSucceeded {
+		r.Result.WrittenBytes = 2_000_000
+	}
+	d.mu.Lock()
+	d.ahead += 2 * time.Second
+	d.mu.Unlock()
+	ts.Check(d.session.Report(context.Background(), r))
+	d.take(ts)
+}
+
+// progress DONE TOTAL: the worker says how far it is.
+func progressCmd(ts *testscript.TestScript, _ bool, args []string) {
+	d := of(ts)
+	done, err := strconv.ParseInt(args[0], 10, 64)
+	ts.Check(err)
+	total, err := strconv.ParseInt(args[1], 10, 64)
+	ts.Check(err)
+	d.session.Progress(workflow.Progress{Action: d.running.Action, Attempt: d.running.Attempt, Done: done, Total: total})
+}
+
+// exits CODE COMMAND...: the command ends with that code.
+func exitsCmd(ts *testscript.TestScript, _ bool, args []string) {
+	err := ts.Exec(args[1], args[2:]...)
+	code := 0
+	var ee *exec.ExitError
+	if errors.As(err, &ee) {
+		code = ee.ExitCode()
+	} else {
+		ts.Check(err)
+	}
+	if strconv.Itoa(code) != args[0] {
+		ts.Fatalf("exit code %d, want %s", code, args[0])
+	}
+}
+
+// stop: the daemon is stopped.
+func stopCmd(ts *testscript.TestScript, _ bool, _ []string) { of(ts).stop() }
