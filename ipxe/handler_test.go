@@ -182,7 +182,7 @@ func TestRefusedScript(t *testing.T) {
 	req := httptest.NewRequest(http.MethodGet, ScriptPath(workerInput().MAC), nil)
 	req.RemoteAddr = "127.0.0.1:9"
 	NewHandler(newAssets(builtin(), t.TempDir()), b, logTo(&log)).ServeHTTP(rec, req)
-	if rec.Code != 200 || !strings.Contains(rec.Body.String(), "cannot be given its boot script: spec.kernelArgs[0]") {
+	if rec.Code != 200 || !strings.Contains(rec.Body.String(), "Why: spec.kernelArgs[0]") {
 		t.Errorf("%d %s", rec.Code, rec.Body)
 	}
 	if !strings.Contains(log.String(), "level=ERROR") || !strings.Contains(log.String(), "spec.kernelArgs[0]") || strings.Contains(log.String(), workerInput().Token) {
