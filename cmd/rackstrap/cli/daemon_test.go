@@ -38,13 +38,13 @@ type daemon struct {
 	session *workflow.Session
 	running workflow.Assignment
 	mu      sync.Mutex
-	ahead   time.Duration // of the clock
+	passed  time.Duration // on the clock of engine and store
 }
 
 func (d *daemon) now() time.Time {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	return time.Now().Add(d.ahead)
+	return time.Date(2026, 11, 21, 3, 0, 0, 0, time.UTC).Add(d.passed)
 }
 
 type files struct{ *image.Store }
@@ -103,7 +103,7 @@ func newDaemon(env *testscript.Env) (*daemon, error) {
 		return nil, err
 	}
 	srv := &http.Server{
-		Handler:     rest.New(rest.Deps{Records: d.db, Engine: d.e, Blobs: files{img}, Version: "1.2.3", Now: d.now, Log: log}),
+		Handler:     rest.New(rest.Deps{Records: d.db, Engine: d.e, Blobs: files{img}, Version: "1.2.3", Now: time.Now, Log: log}),
 		BaseContext: func(net.Listener) context.Context { return ctx },
 	}
 	go func() { done <- srv.Serve(l) }()
@@ -157,7 +157,7 @@ func actCmd(ts *testscript.TestScript, _ bool, args []string) {
 		r.Result.WrittenBytes = 2_000_000
 	}
 	d.mu.Lock()
-	d.ahead += 2 * time.Second
+	d.passed += 2 * time.Second
 	d.mu.Unlock()
 	ts.Check(d.session.Report(context.Background(), r))
 	d.take(ts)
