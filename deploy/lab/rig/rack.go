@@ -1,0 +1,150 @@
+package rig
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/netip"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"github.com/rackstrap/rackstrap/api"
+	"github.com/rackstrap/rackstrap/api/client"
+	"github.com/rackstrap/rackstrap/deploy/lab"
+	"github.com/rackstrap/rackstrap/hardware"
+	"github.com/rackstrap/rackstrap/workflow"
+)
+
+// ImageName is the record of the lab's Debian image.
+const ImageName = "debian-12"
+
+// Rack is a lab with an appliance in it and a key for the machines it installs.
+type Rack struct {
+	Lab       *lab.Lab
+	Appliance *Appliance
+	Key       Key
+}
+
+// NewRack makes a lab below dir and starts the appliance bin in it.
+func NewRack(ctx context.Context, name, dir, bin string) (*Rack, error) {
+	l, err := lab.New(ctx, lab.Options{Name: name, Dir: dir})
+	if err != nil {
+		return nil, err
+	}
+	r := &Rack{Lab: l}
+	if err := r.open(ctx, bin); err != nil {
+		return nil, errors.Join(err, l.Close())
+	}
+	return r, nil
+}
+
+func (r *Rack) open(ctx context.Context, bin string) (err error) {
+	if r.Key, err = NewKey("lab"); err != nil {
+		return err
+	}
+	if err := os.WriteFile(filepath.Join(r.Lab.Dir(), "id_ed25519"), r.Key.PEM, 0o600); err != nil {
+		return err
+	}
+	if r.Appliance, err = NewAppliance(r.Lab, bin, filepath.Join(r.Lab.Dir(), "appliance")); err != nil {
+		return err
+	}
+	if err := r.Appliance.Start(ctx); err != nil {
+		return err
+	}
+	_, err = r.Appliance.Client.Subnets.Create(ctx, &hardware.Subnet{
+		Meta: hardware.Meta{Name: "lan"},
+		Spec: hardware.SubnetSpec{Prefix: r.Lab.Subnet(), Gateway: r.Lab.Gateway(), DNS: []netip.Addr{r.Lab.Gateway()}, Domain: "lab.test"},
+	})
+	return err
+}
+
+// Addr is the n-th address of the lab's network.
+func (r *Rack) Addr(n int) netip.Addr {
+	a := r.Lab.Subnet().Masked().Addr()
+	for range n {
+		a = a.Next()
+	}
+	return a
+}
+
+// AddImage uploads an image file.
+func (r *Rack) AddImage(ctx context.Context, name string, img lab.Image, progress func(sent int64)) error {
+	f, err := os.Open(img.Path)
+	if err != nil {
+		return err
+	}
+	defer f.Close()
+	_, err = r.Appliance.Client.UploadImage(ctx, name, f, client.Upload{Checksum: "sha256:" + img.SHA256, Size: img.Size, Progress: progress})
+	return err
+}
+
+// AddMachine adds a virtual machine to the lab and its record to the appliance,
+// with the n-th address of the network.
+func (r *Rack) AddMachine(ctx context.Context, spec lab.MachineSpec, n int) (*lab.Machine, error) {
+	m, err := r.Lab.AddMachine(ctx, spec)
+	if err != nil {
+		return nil, err
+	}
+	_, err = r.Appliance.Client.Hardware.Create(ctx, &hardware.Hardware{
+		Meta: hardware.Meta{Name: spec.Name, Labels: map[string]string{"lab": r.Lab.Name()}},
+		Spec: hardware.Spec{
+			Interfaces: []hardware.NIC{{MAC: hardware.MAC(m.MAC()), Addresses: []netip.Prefix{netip.PrefixFrom(r.Addr(n), r.Lab.Subnet().Bits())}}},
+			SSHKeys:    []string{r.Key.Line},
+		},
+	})
+	return m, err
+}
+
+// Install creates the install workflow of a machine.
+func (r *Rack) Install(ctx context.Context, machine string, params map[string]any) (*api.Workflow, error) {
+	all := map[string]any{"image": ImageName}
+	for k, v := range params {
+		all[k] = v
+	}
+	return r.Appliance.Client.Workflows.Create(ctx, &api.Workflow{Workflow: workflow.Workflow{
+		Spec: workflow.WorkflowSpec{Hardware: machine, Template: "install", Params: all},
+	}})
+}
+
+// Check logs in over SSH and compares host name and address with the record.
+func (r *Rack) Check(ctx context.Context, machine string, n int) (*SSH, error) {
+	s, err := DialSSH(ctx, r.Lab, r.Addr(n), "debian", r.Key)
+	if err != nil {
+		return nil, err
+	}
+	host, err := s.Run("hostname")
+	if err != nil {
+		return s, err
+	}
+	if host != machine {
+		return s, fmt.Errorf("the installed system calls itself %q, the record %q", host, machine)
+	}
+	addrs, err := s.Run("ip -4 -o addr show scope global")
+	if err != nil {
+		return s, err
+	}
+	want := netip.PrefixFrom(r.Addr(n), r.Lab.Subnet().Bits()).String()
+	if !containsWord(addrs, want) {
+		return s, fmt.Errorf("the installed system has not %s but: %s", want, addrs)
+	}
+	return s, nil
+}
+
+// Close stops the appliance in order and takes the lab down.
+func (r *Rack) Close() error {
+	var err error
+	if r.Appliance != nil && r.Appliance.cmd != nil {
+		err = r.Appliance.Stop()
+	}
+	return errors.Join(err, r.Lab.Close())
+}
+
+func containsWord(text, word string) bool {
+	for f := range strings.FieldsSeq(text) {
+		if f == word {
+			return true
+		}
+	}
+	return false
+}
