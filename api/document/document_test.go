@@ -81,14 +81,15 @@ spec:
 
 func TestSyntaxErrors(t *testing.T) {
 	t.Parallel()
-	limits := Limits{Depth: 4, Nodes: 20, Text: 200, Documents: 3}
+	limits := Limits{Depth: 4, Nodes: 20, Aliased: 6, Text: 200, Documents: 3}
 	for _, tc := range []struct{ name, text, want string }{
 		{"deep", "[[[[[[]]]]]]", "nested more than 4"},
 		{"deep json", `{"a":{"a":{"a":{"a":{"a":1}}}}}`, "nested more than 4"},
-		{"many", "[" + strings.Repeat("a,", 30) + "]", "more than 20 values"},
+		{"many", "[" + strings.Repeat("a,", 30) + "]", "more than 20 lines and values"},
+		{"many json", `{"a":[` + strings.Repeat("1,", 30) + "1]}", "more than 20 values"},
 		{"text", "a: " + strings.Repeat("x", 300), "more than 200 bytes"},
 		{"aliased text", "a: &a " + strings.Repeat("x", 60) + "\nb: [*a, *a, *a, *a]", "more than 200 bytes"},
-		{"bomb", "a: &a [x,x,x,x]\nb: &b [*a,*a,*a,*a]\nc: [*b,*b,*b,*b]", "more than 20 values"},
+		{"bomb", "a: &a [x,x,x,x]\nb: &b [*a,*a,*a,*a]\nc: [*b,*b,*b,*b]", "more than 6 values"},
 		{"documents", strings.Repeat("---\na: b\n", 4), "more than 3 documents"},
 		{"loop", "a: &a\n  b: *a\n", ""},
 		{"twice", "a: 1\na: 2\n", `line 2: key "a" is there twice (first in line 1)`},
@@ -132,7 +133,7 @@ func FuzzYAML(f *testing.F) {
 		f.Add([]byte(s))
 	}
 	f.Fuzz(func(t *testing.T, data []byte) {
-		limits := Limits{Depth: 32, Nodes: 10_000, Text: 1 << 20, Documents: 100}
+		limits := Limits{Depth: 32, Nodes: 10_000, Aliased: 1000, Text: 1 << 20, Documents: 100}
 		docs, err := YAML(data, limits)
 		if err != nil {
 			if docs != nil {
@@ -181,7 +182,7 @@ func FuzzJSON(f *testing.F) {
 		f.Add([]byte(s))
 	}
 	f.Fuzz(func(t *testing.T, data []byte) {
-		docs, err := JSON(data, Limits{Depth: 32, Nodes: 10_000, Text: 1 << 20, Documents: 100})
+		docs, err := JSON(data, Limits{Depth: 32, Nodes: 10_000, Aliased: 1000, Text: 1 << 20, Documents: 100})
 		if err != nil || len(docs) != 1 || docs[0].Type != Map {
 			return
 		}

@@ -49,6 +49,8 @@ type Limits struct {
 	Depth int
 	// Nodes is how many values there may be in all, aliases followed.
 	Nodes int
+	// Aliased is how many of them may come from aliases.
+	Aliased int
 	// Text is how many bytes of text there may be in all, aliases followed.
 	Text int
 	// Documents in one stream.
@@ -58,7 +60,7 @@ type Limits struct {
 // DefaultLimits are enough for a record of every machine of a large rack row, in a
 // body of 4 MiB.
 func DefaultLimits() Limits {
-	return Limits{Depth: 32, Nodes: 500_000, Text: 8 << 20, Documents: 20_000}
+	return Limits{Depth: 32, Nodes: 500_000, Aliased: 50_000, Text: 8 << 20, Documents: 20_000}
 }
 
 // SyntaxError is what is wrong with a document before it has any meaning.

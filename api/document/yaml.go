@@ -15,6 +15,15 @@ import (
 // YAML reads a stream of YAML documents; empty ones are left out. It returns a
 // *SyntaxError.
 func YAML(data []byte, limits Limits) ([]*Node, error) {
+	// the parser makes a tree of about 200 bytes a value before we can count: look for
+	// what parts values first
+	parts := 0
+	for _, c := range []byte{',', '\n', '[', '{'} {
+		parts += bytes.Count(data, []byte{c})
+	}
+	if parts > limits.Nodes {
+		return nil, &SyntaxError{0, fmt.Sprintf("there are more than %d lines and values", limits.Nodes)}
+	}
 	dec := yaml.NewDecoder(bytes.NewReader(data))
 	y := yamlReader{budget: budget{limits: limits}, number: regexp.MustCompile(`^-?(0|[1-9][0-9]*)(\.[0-9]+)?([eE][-+]?[0-9]+)?$`)}
 	var out []*Node
@@ -54,8 +63,10 @@ func yamlError(err error) error {
 }
 
 type yamlReader struct {
-	budget budget
-	number *regexp.Regexp // of JSON
+	budget  budget
+	number  *regexp.Regexp // of JSON
+	inAlias int            // how many aliases are being followed
+	aliased int            // values they brought
 }
 
 func (y *yamlReader) node(n *yaml.Node, depth int) (*Node, error) {
@@ -65,9 +76,17 @@ func (y *yamlReader) node(n *yaml.Node, depth int) (*Node, error) {
 	if err := y.budget.take(depth, n.Line, n.Value); err != nil {
 		return nil, err
 	}
+	if y.inAlias > 0 {
+		if y.aliased++; y.aliased > y.budget.limits.Aliased {
+			return nil, &SyntaxError{n.Line, fmt.Sprintf("has more than %d values, aliases followed", y.budget.limits.Aliased)}
+		}
+	}
 	switch n.Kind {
 	case yaml.AliasNode:
-		return y.node(n.Alias, depth+1)
+		y.inAlias++
+		out, err := y.node(n.Alias, depth+1)
+		y.inAlias--
+		return out, err
 	case yaml.ScalarNode:
 		return y.scalar(n)
 	case yaml.SequenceNode:
