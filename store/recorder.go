@@ -91,7 +91,7 @@ func (r *Recorder) Run(ctx context.Context) error {
 	for {
 		select {
 		case ev := <-r.queue:
-			r.add(ctx, ev)
+			r.add(context.WithoutCancel(ctx), ev) // else the last ones would not be counted on
 			arm(noteGather)
 		case <-timer.C:
 			at = time.Time{}

@@ -20,7 +20,7 @@ func TestSealOpens(t *testing.T) {
 		if bytes.Equal(a, b) {
 			t.Error("the same value sealed twice is the same: the nonce is not random")
 		}
-		if len(a) != len(plain)+sealOverhead || (plain != "" && bytes.Contains(a, []byte(plain))) {
+		if len(a) != len(plain)+sealOverhead || (len(plain) > 9 && bytes.Contains(a, []byte(plain[:10]))) {
 			t.Errorf("sealed %d bytes into %d", len(plain), len(a))
 		}
 		if got, err := s.Open("k", a); err != nil || string(got) != plain {

@@ -185,10 +185,10 @@ func TestConcurrent(t *testing.T) {
 	t.Parallel()
 	s := open(t, Options{})
 	var wg sync.WaitGroup
-	for i := range 16 {
+	for i := range 8 {
 		wg.Go(func() {
 			b := []byte(fmt.Sprint(i % 4))
-			for range 10 {
+			for range 5 {
 				if _, err := s.Put(t.Context(), bytes.NewReader(b), ""); err != nil {
 					t.Error(err)
 				}
@@ -222,12 +222,12 @@ func TestConstantMemory(t *testing.T) {
 	s := open(t, Options{})
 	var before, after runtime.MemStats
 	runtime.ReadMemStats(&before)
-	if _, err := s.Put(t.Context(), &zeros{200 << 20}, ""); err != nil {
+	if _, err := s.Put(t.Context(), &zeros{64 << 20}, ""); err != nil {
 		t.Fatal(err)
 	}
 	runtime.ReadMemStats(&after)
 	if got := after.TotalAlloc - before.TotalAlloc; got > 8<<20 {
-		t.Errorf("allocated %d bytes for 200 MiB", got)
+		t.Errorf("allocated %d bytes for 64 MiB", got)
 	}
 }
 

@@ -123,13 +123,13 @@ func testList(t *testing.T, kv store.KV) {
 
 // testPages: following After gives every key once, whatever ends a page.
 func testPages(t *testing.T, kv store.KV) {
-	const n, size = 20, store.MaxPageBytes / 10
+	const n, size = 12, store.MaxPageBytes / 10
 	for i := range n {
 		put(t, kv, fmt.Sprintf("k%02d", i), string(make([]byte, size)))
 	}
 	for _, descend := range []bool{false, true} {
 		seen := map[string]bool{}
-		r := store.Range{Prefix: "k", Limit: 15, Descend: descend}
+		r := store.Range{Prefix: "k", Limit: 11, Descend: descend}
 		for pages := 0; ; pages++ {
 			p := list(t, kv, r)
 			if len(p.Entries) == 0 || pages > n {
