@@ -1,0 +1,110 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"strings"
+
+	"github.com/rackstrap/rackstrap/worker/bootimage"
+)
+
+// tools are the programs that reach outside of the files given to them.
+type tools struct {
+	// show returns apt's stanzas of the candidate versions.
+	show func(ctx context.Context, packages ...string) ([]bootimage.Stanza, error)
+	// download puts that version of a package into dir.
+	download func(ctx context.Context, dir, pkg, version string) error
+	// depmod writes modules.dep and its kin for the kernel below root.
+	depmod func(ctx context.Context, root, kernel string) error
+	// buildWorker writes a static worker to file.
+	buildWorker func(ctx context.Context, file, ldflags string) error
+}
+
+func system() tools {
+	return tools{
+		show: func(ctx context.Context, packages ...string) ([]bootimage.Stanza, error) {
+			text, err := command(ctx, "", "apt-cache", append([]string{"show", "--no-all-versions"}, packages...)...)
+			if err != nil {
+				return nil, fmt.Errorf("%w (run `apt-get update` as root)", err)
+			}
+			return bootimage.ParseControl(text)
+		},
+		download: func(ctx context.Context, dir, pkg, version string) error {
+			_, err := command(ctx, dir, "apt-get", "download", "-q", pkg+"="+version)
+			return err
+		},
+		depmod: func(ctx context.Context, root, kernel string) error {
+			_, err := command(ctx, "", "depmod", "-b", root, kernel)
+			return err
+		},
+		buildWorker: func(ctx context.Context, file, ldflags string) error {
+			// The state of the repository stays out, so that a commit that
+			// leaves the worker alone leaves the initramfs alone.
+			_, err := command(ctx, "", "env", "CGO_ENABLED=0", "GOOS=linux", "GOARCH=amd64",
+				"go", "build", "-trimpath", "-buildvcs=false", "-ldflags", ldflags, "-o", file, "./cmd/rackstrap-worker")
+			return err
+		},
+	}
+}
+
+// command runs a program in dir and returns its output. Its messages are part
+// of the error if it fails, and dropped otherwise.
+func command(ctx context.Context, dir, name string, args ...string) (string, error) {
+	path, err := lookTool(name)
+	if err != nil {
+		return "", err
+	}
+	var out, messages bytes.Buffer
+	cmd := exec.CommandContext(ctx, path, args...)
+	cmd.Dir, cmd.Stdout, cmd.Stderr = dir, &out, &messages
+	cmd.Env = append(os.Environ(), "LC_ALL=C")
+	if err := cmd.Run(); err != nil {
+		return "", fmt.Errorf("%s %s: %w: %s", name, strings.Join(args, " "), err, strings.TrimSpace(messages.String()))
+	}
+	return out.String(), nil
+}
+
+// lookTool finds a program. depmod is in a folder that is not in the search
+// path of every user.
+func lookTool(name string) (string, error) {
+	path, err := exec.LookPath(name)
+	if err == nil {
+		return path, nil
+	}
+	for _, dir := range []string{"/usr/sbin/", "/sbin/"} {
+		if path, err := exec.LookPath(dir + name); err == nil {
+			return path, nil
+		}
+	}
+	return "", fmt.Errorf("%w (install the packages in worker/bootimage/packages.txt)", err)
+}
+
+// compress writes what produce writes, as one zstd frame. The window of 2^25
+// bytes is below the kernel's limit of 2^27 (lib/decompress_unzstd.c) and is
+// what unpacking costs in memory.
+func compress(ctx context.Context, file string, produce func(io.Writer) error) error {
+	zstd, err := lookTool("zstd")
+	if err != nil {
+		return err
+	}
+	var messages bytes.Buffer
+	cmd := exec.CommandContext(ctx, zstd, "-19", "--long=25", "-T0", "-q", "-f", "-o", file)
+	cmd.Stderr = &messages
+	in, err := cmd.StdinPipe()
+	if err != nil {
+		return err
+	}
+	if err := cmd.Start(); err != nil {
+		return err
+	}
+	produceErr := produce(in)
+	in.Close()
+	if err := cmd.Wait(); err != nil {
+		return fmt.Errorf("zstd: %w: %s", err, strings.TrimSpace(messages.String()))
+	}
+	return produceErr
+}

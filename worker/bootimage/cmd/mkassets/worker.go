@@ -1,0 +1,72 @@
+package main
+
+import (
+	"context"
+	"crypto/sha256"
+	"debug/elf"
+	"encoding/hex"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+
+	"github.com/rackstrap/rackstrap/worker/bootimage"
+)
+
+// makeWorkerPart returns the file with the second archive of the initramfs:
+// the worker and the folders that it mounts on.
+func makeWorkerPart(ctx context.Context, o options, t tools) (string, error) {
+	worker, err := readWorker(ctx, o, t)
+	if err != nil {
+		return "", err
+	}
+	sum := sha256.Sum256(worker)
+	k, err := key("worker " + hex.EncodeToString(sum[:]))
+	if err != nil {
+		return "", err
+	}
+	return cached(filepath.Join(o.cache, "worker"), k, 4, func(file string) error {
+		return compress(ctx, file, func(w io.Writer) error {
+			return bootimage.WriteCPIO(w, bootimage.WorkerEntries(worker))
+		})
+	})
+}
+
+// readWorker returns the program given on the command line, or builds it.
+func readWorker(ctx context.Context, o options, t tools) ([]byte, error) {
+	file := o.worker
+	if file == "" {
+		tmp, err := os.MkdirTemp("", "mkassets-")
+		if err != nil {
+			return nil, err
+		}
+		defer os.RemoveAll(tmp)
+		file = filepath.Join(tmp, "rackstrap-worker")
+		if err := t.buildWorker(ctx, file, o.ldflags); err != nil {
+			return nil, err
+		}
+	}
+	if err := checkWorker(file); err != nil {
+		return nil, fmt.Errorf("worker %s: %w", file, err)
+	}
+	return os.ReadFile(file)
+}
+
+// checkWorker refuses what the kernel could not start as /init: there is no
+// dynamic linker and no interpreter in the initramfs.
+func checkWorker(file string) error {
+	f, err := elf.Open(file)
+	if err != nil {
+		return err
+	}
+	defer f.Close()
+	if f.Machine != elf.EM_X86_64 || f.Class != elf.ELFCLASS64 {
+		return fmt.Errorf("is for %v, not amd64 (build it with GOARCH=amd64)", f.Machine)
+	}
+	for _, p := range f.Progs {
+		if p.Type == elf.PT_INTERP {
+			return fmt.Errorf("is dynamically linked (build it with CGO_ENABLED=0)")
+		}
+	}
+	return nil
+}
