@@ -23,6 +23,7 @@ const (
 	settleQuiet = 500 * time.Millisecond // nothing new for so long: complete
 	settleLimit = 60 * time.Second       // a controller with many slow disks
 	diskLimit   = 20 * time.Second       // the first disk, after everything else is quiet
+	cardHead    = time.Second            // the head start of network cards
 )
 
 // devices finds the machine's devices and loads their drivers.
@@ -58,6 +59,10 @@ func startDevices(ctx context.Context, wg *sync.WaitGroup, say func(string, ...a
 			}
 		})
 	}
+	// On a machine with few processors the disk controllers would slow the card down.
+	d.plugger.Hold()
+	release := time.AfterFunc(cardHead, d.plugger.Release)
+	context.AfterFunc(ctx, func() { release.Stop() })
 	// After the subscription: a device is seen by at least one of the two.
 	n := d.plugger.Coldplug("/sys/devices")
 	say("loading drivers for %d kinds of device", n)
@@ -72,6 +77,9 @@ func (d *devices) event(e module.Uevent) {
 		d.plugger.Plug(a)
 	}
 	d.plugger.Touch()
+	if e.Vars["SUBSYSTEM"] == "net" && e.Vars["INTERFACE"] != "lo" {
+		d.plugger.Release()
+	}
 }
 
 // Load loads a module, or what an alias like fs-vfat stands for.

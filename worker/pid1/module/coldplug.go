@@ -17,44 +17,69 @@ type Plugger struct {
 	// failed is told of each module that the kernel refused.
 	failed func(error)
 
-	slots chan struct{}
-
-	mu     sync.Mutex
-	seen   map[string]bool // modaliases
-	active int             // modaliases in work
-	last   time.Time       // of the last change
-	wake   chan struct{}   // closed and replaced at each change
+	mu      sync.Mutex
+	seen    map[string]bool // modaliases
+	queue   [ranks][]string // module names that wait for a loader, by rank
+	loaders int             // goroutines that load
+	held    bool            // only rank 0 is taken
+	last    time.Time       // of the last change
+	wake    chan struct{}   // closed and replaced at each change
 }
 
 // parallel is how many modules are loaded at once. Most of the time they wait for
 // hardware, not for a processor.
-const parallel = 16
+const parallel = 6
 
 // NewPlugger uses the loader; failed may be called from several goroutines.
 func NewPlugger(l *Loader, failed func(error)) *Plugger {
-	return &Plugger{
-		loader: l, failed: failed, slots: make(chan struct{}, parallel),
-		seen: map[string]bool{}, last: time.Now(), wake: make(chan struct{}),
-	}
+	return &Plugger{loader: l, failed: failed, seen: map[string]bool{}, last: time.Now(), wake: make(chan struct{})}
 }
 
-// Coldplug loads modules for all devices below sys (normally /sys/devices) and
-// returns how many there are. Network cards come first: the first thing to be said
-// to the appliance must not wait for a slow disk controller.
+// Coldplug loads modules for all devices below sys (normally /sys/devices), in the
+// background, and returns how many kinds there are.
 func (p *Plugger) Coldplug(sys string) int {
 	aliases := Modaliases(sys)
-	sort.SliceStable(aliases, func(i, j int) bool { return urgent(aliases[i]) && !urgent(aliases[j]) })
+	sort.SliceStable(aliases, func(i, j int) bool { return rank(aliases[i]) < rank(aliases[j]) })
 	for _, a := range aliases {
 		p.Plug(a)
 	}
 	return len(aliases)
 }
 
-// urgent reports whether the device is a network card (PCI class 02) or a virtio
-// device, which may be one.
-func urgent(modalias string) bool {
-	return strings.HasPrefix(modalias, "virtio:") || strings.HasPrefix(modalias, "pci:v00001AF4") ||
-		(strings.HasPrefix(modalias, "pci:") && strings.Contains(modalias, "bc02sc"))
+const ranks = 3
+
+// Hold keeps back everything but network cards, until Release.
+func (p *Plugger) Hold() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.held = true
+}
+
+// Release loads what was held back.
+func (p *Plugger) Release() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.held {
+		p.held = false
+		for range parallel {
+			p.start()
+		}
+	}
+}
+
+// rank is the order in which devices get their drivers. Network cards (PCI class
+// 02, and what may be one behind virtio) come first: the first thing to be said to
+// the appliance must not wait for a slow disk controller. What belongs to the
+// processor and the board comes last: nobody waits for the self-tests of ciphers.
+func rank(modalias string) int {
+	bus, _, _ := strings.Cut(modalias, ":")
+	switch {
+	case bus == "virtio", bus == "vmbus", bus == "xen", bus == "pci" && (strings.Contains(modalias, "bc02sc") || strings.HasPrefix(modalias, "pci:v00001AF4")):
+		return 0
+	case bus == "cpu", bus == "acpi", bus == "dmi", bus == "platform", bus == "serio", bus == "input":
+		return 2
+	}
+	return 1
 }
 
 // Modaliases lists what the devices below dir call themselves, each once.
@@ -79,38 +104,72 @@ func Modaliases(dir string) []string {
 // Plug loads the modules for one modalias, in the background, once.
 func (p *Plugger) Plug(modalias string) {
 	p.mu.Lock()
+	defer p.mu.Unlock()
 	if p.seen[modalias] {
-		p.mu.Unlock()
 		return
 	}
 	p.seen[modalias] = true
-	p.mu.Unlock()
 	names := p.loader.Match(modalias)
 	if len(names) == 0 {
 		return
 	}
-	p.change(1)
-	go func() {
-		p.slots <- struct{}{}
-		defer func() {
-			<-p.slots
-			p.change(-1)
-		}()
-		for _, n := range names {
-			if err := p.loader.load(n, 0); err != nil {
-				p.failed(err)
-			}
+	r := rank(modalias)
+	p.queue[r] = append(p.queue[r], names...)
+	p.start()
+}
+
+// start is called with the lock held.
+func (p *Plugger) start() {
+	p.changed()
+	if p.loaders < parallel {
+		p.loaders++
+		go p.load()
+	}
+}
+
+// load works until the queue is empty.
+func (p *Plugger) load() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for {
+		name, ok := p.take()
+		if !ok {
+			p.loaders--
+			p.changed()
+			return
 		}
-	}()
+		p.mu.Unlock()
+		err := p.loader.load(name)
+		if err != nil {
+			p.failed(err)
+		}
+		p.mu.Lock()
+		p.changed()
+	}
+}
+
+func (p *Plugger) take() (string, bool) {
+	for r := range p.queue {
+		if p.held && r > 0 {
+			break
+		}
+		if q := p.queue[r]; len(q) > 0 {
+			p.queue[r] = q[1:]
+			return q[0], true
+		}
+	}
+	return "", false
 }
 
 // Touch notes that the hardware changed: a device appeared, say.
-func (p *Plugger) Touch() { p.change(0) }
-
-func (p *Plugger) change(by int) {
+func (p *Plugger) Touch() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	p.active += by
+	p.changed()
+}
+
+// changed is called with the lock held.
+func (p *Plugger) changed() {
 	p.last = time.Now()
 	close(p.wake)
 	p.wake = make(chan struct{})
@@ -121,13 +180,13 @@ func (p *Plugger) change(by int) {
 func (p *Plugger) Settle(ctx context.Context, quiet time.Duration) bool {
 	for {
 		p.mu.Lock()
-		active, rest, wake := p.active, quiet-time.Since(p.last), p.wake
+		busy, rest, wake := p.busy(), quiet-time.Since(p.last), p.wake
 		p.mu.Unlock()
-		if active == 0 && rest <= 0 {
+		if !busy && rest <= 0 {
 			return true
 		}
 		var timer <-chan time.Time
-		if active == 0 {
+		if !busy {
 			timer = time.After(rest)
 		}
 		select {
@@ -137,6 +196,15 @@ func (p *Plugger) Settle(ctx context.Context, quiet time.Duration) bool {
 		case <-timer:
 		}
 	}
+}
+
+// busy reports whether a module is being loaded or waits to be.
+func (p *Plugger) busy() bool {
+	n := p.loaders
+	for _, q := range p.queue {
+		n += len(q)
+	}
+	return n > 0
 }
 
 // Until waits until cond holds, asking again at each change, and reports true; or

@@ -6,6 +6,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 	"sync"
 
 	"golang.org/x/sys/unix"
@@ -59,33 +60,29 @@ func (l *Loader) Match(modalias string) []string { return l.index.Match(modalias
 func (l *Loader) Load(name string) error {
 	var errs []error
 	for _, m := range l.index.Resolve(name) {
-		errs = append(errs, l.load(m, 0))
+		errs = append(errs, l.load(m))
 	}
 	return errors.Join(errs...)
 }
 
-// maxSoft bounds chains of soft dependencies, which may be circular.
-const maxSoft = 8
-
-func (l *Loader) load(name string, depth int) error {
-	files := l.index.Files(name)
-	if len(files) == 0 {
-		return nil
-	}
+// load loads a module with what it needs. within are the modules that are being
+// loaded for the sake of which this one is: soft dependencies may be circular.
+func (l *Loader) load(name string, within ...string) error {
+	within = append(within[:len(within):len(within)], name)
 	var errs []error
-	for _, f := range files {
-		errs = append(errs, l.file(f, depth))
+	for _, f := range l.index.Files(name) {
+		errs = append(errs, l.file(f, within))
 	}
 	return errors.Join(errs...)
 }
 
 // file loads one file once; who comes second waits for the first.
-func (l *Loader) file(f string, depth int) error {
-	if depth < maxSoft {
-		for _, s := range l.index.soft[Name(f)] {
-			for _, m := range l.index.Resolve(s) {
+func (l *Loader) file(f string, within []string) error {
+	for _, s := range l.index.soft[Name(f)] {
+		for _, m := range l.index.Resolve(s) {
+			if !slices.Contains(within, m) {
 				// A soft dependency may be missing, and may be refused.
-				_ = l.load(m, depth+1)
+				_ = l.load(m, within...)
 			}
 		}
 	}
