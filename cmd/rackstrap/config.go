@@ -10,8 +10,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/goccy/go-yaml"
-
+	"github.com/rackstrap/rackstrap/api/document"
 	"github.com/rackstrap/rackstrap/hardware"
 )
 
@@ -21,40 +20,40 @@ const defaultConfigPath = "/etc/rackstrap/rackstrap.yaml"
 // config is the configuration file. What concerns a network is in Subnet records;
 // this names interfaces and listeners only.
 type config struct {
-	Data       string       `yaml:"data"`
-	Socket     string       `yaml:"socket"`
-	Interfaces []string     `yaml:"interfaces"`
-	DHCP       dhcpConfig   `yaml:"dhcp"`
-	TFTP       listenConfig `yaml:"tftp"`
-	HTTP       listenConfig `yaml:"http"`
-	Worker     workerConfig `yaml:"worker"`
-	Health     listenConfig `yaml:"health"`
-	Images     imagesConfig `yaml:"images"`
-	Log        logConfig    `yaml:"log"`
+	Data       string       `json:"data"`
+	Socket     string       `json:"socket"`
+	Interfaces []string     `json:"interfaces"`
+	DHCP       dhcpConfig   `json:"dhcp"`
+	TFTP       listenConfig `json:"tftp"`
+	HTTP       listenConfig `json:"http"`
+	Worker     workerConfig `json:"worker"`
+	Health     listenConfig `json:"health"`
+	Images     imagesConfig `json:"images"`
+	Log        logConfig    `json:"log"`
 }
 
 type dhcpConfig struct {
-	Enabled bool `yaml:"enabled"`
+	Enabled bool `json:"enabled"`
 }
 
 type listenConfig struct {
-	Listen string `yaml:"listen"`
+	Listen string `json:"listen"`
 }
 
 type workerConfig struct {
-	Listen     string   `yaml:"listen"`
-	Consoles   []string `yaml:"consoles"`
-	KernelArgs []string `yaml:"kernelArgs"`
+	Listen     string   `json:"listen"`
+	Consoles   []string `json:"consoles"`
+	KernelArgs []string `json:"kernelArgs"`
 }
 
 type imagesConfig struct {
 	// QuotaGiB bounds the kept image files; 0 is the disk's free space.
-	QuotaGiB int64 `yaml:"quotaGiB"`
+	QuotaGiB int64 `json:"quotaGiB"`
 }
 
 type logConfig struct {
-	Level  string `yaml:"level"`
-	Format string `yaml:"format"`
+	Level  string `json:"level"`
+	Format string `json:"format"`
 }
 
 func defaultConfig() config {
@@ -129,26 +128,22 @@ func loadConfig(path string) (config, error) {
 	if err != nil {
 		return c, fmt.Errorf("%w (write one with: rackstrap init --config %s)", err, path)
 	}
-	if len(strings.TrimSpace(stripComments(string(b)))) > 0 {
-		if err := yaml.UnmarshalWithOptions(b, &c, yaml.Strict()); err != nil {
-			return c, fmt.Errorf("%s: %s", path, strings.TrimSpace(yaml.FormatError(err, false, true)))
+	nodes, err := document.YAML(b, document.DefaultLimits())
+	if err == nil && len(nodes) > 1 {
+		err = fmt.Errorf("has %d documents, wanted one", len(nodes))
+	}
+	if err != nil {
+		return c, fmt.Errorf("%s: %w", path, err)
+	}
+	if len(nodes) == 1 { // else it is empty, or all comments
+		if bad := document.Decode(nodes[0], &c); len(bad) > 0 {
+			return c, fmt.Errorf("%s: %w", path, bad[0])
 		}
 	}
 	if err := c.validate(); err != nil {
 		return c, fmt.Errorf("%s: %w", path, err)
 	}
 	return c, nil
-}
-
-// stripComments leaves what is not a comment line; a file of comments is empty.
-func stripComments(s string) string {
-	var out []string
-	for line := range strings.Lines(s) {
-		if !strings.HasPrefix(strings.TrimSpace(line), "#") {
-			out = append(out, line)
-		}
-	}
-	return strings.Join(out, "")
 }
 
 func (c *config) validate() error {

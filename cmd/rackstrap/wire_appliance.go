@@ -175,8 +175,12 @@ func (a *appliance) restPart() (part, error) {
 		return part{}, err
 	}
 	h := rest.New(rest.Deps{Records: a.db, Engine: a.engine, Blobs: blobAdapter{a.blobs}, Version: version, Now: time.Now, Log: a.log})
-	srv := &http.Server{Handler: h, ReadHeaderTimeout: 10 * time.Second, ErrorLog: slog.NewLogLogger(a.log.Handler(), slog.LevelDebug)}
-	return part{name: "REST", run: func(ctx context.Context) error { return serveHTTP(ctx, l, srv) }}, nil
+	return part{name: "REST", run: func(ctx context.Context) error {
+		return serveHTTP(ctx, l, &http.Server{
+			Handler: h, ReadHeaderTimeout: 10 * time.Second, ErrorLog: slog.NewLogLogger(a.log.Handler(), slog.LevelDebug),
+			BaseContext: func(net.Listener) context.Context { return ctx }, // event streams end with us
+		})
+	}}, nil
 }
 
 func (a *appliance) healthPart() (part, error) {

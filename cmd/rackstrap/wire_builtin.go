@@ -1,14 +1,12 @@
 package main
 
 import (
-	"bytes"
 	"context"
 	_ "embed"
-	"encoding/json"
 	"errors"
+	"fmt"
 
-	"github.com/goccy/go-yaml"
-
+	"github.com/rackstrap/rackstrap/api/document"
 	"github.com/rackstrap/rackstrap/hardware"
 	"github.com/rackstrap/rackstrap/workflow"
 )
@@ -18,20 +16,18 @@ var builtinInstall []byte
 
 // builtinTemplate reads the template that every appliance starts with.
 func builtinTemplate() (*workflow.Template, error) {
+	nodes, err := document.YAML(builtinInstall, document.DefaultLimits())
+	if err != nil {
+		return nil, err
+	}
 	var doc struct {
 		APIVersion string                `json:"apiVersion"`
 		Kind       string                `json:"kind"`
 		Meta       hardware.Meta         `json:"metadata"`
 		Spec       workflow.TemplateSpec `json:"spec"`
 	}
-	raw, err := yaml.YAMLToJSON(builtinInstall)
-	if err != nil {
-		return nil, err
-	}
-	dec := json.NewDecoder(bytes.NewReader(raw))
-	dec.DisallowUnknownFields()
-	if err := dec.Decode(&doc); err != nil {
-		return nil, err
+	if bad := document.Decode(nodes[0], &doc); len(bad) > 0 {
+		return nil, fmt.Errorf("built-in template: %w", bad[0])
 	}
 	return &workflow.Template{Meta: doc.Meta, Spec: doc.Spec}, nil
 }
@@ -39,7 +35,8 @@ func builtinTemplate() (*workflow.Template, error) {
 // addBuiltin writes the built-in template unless there is one of that name.
 func addBuiltin(ctx context.Context, db interface {
 	CreateTemplate(ctx context.Context, t *workflow.Template) error
-}) error {
+},
+) error {
 	t, err := builtinTemplate()
 	if err != nil {
 		return err

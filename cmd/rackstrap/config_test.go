@@ -1,0 +1,76 @@
+package main
+
+import (
+	"os"
+	"path/filepath"
+	"reflect"
+	"strings"
+	"testing"
+)
+
+func writeConfig(t *testing.T, text string) string {
+	t.Helper()
+	p := filepath.Join(t.TempDir(), "rackstrap.yaml")
+	if err := os.WriteFile(p, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return p
+}
+
+// TestSampleConfigIsTheDefault keeps what init writes true.
+func TestSampleConfigIsTheDefault(t *testing.T) {
+	t.Parallel()
+	got, err := loadConfig(writeConfig(t, sampleConfig))
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := defaultConfig()
+	got.Interfaces, got.Worker.KernelArgs = nil, nil // [] in the file
+	if !reflect.DeepEqual(got, want) {
+		t.Errorf("got  %+v\nwant %+v", got, want)
+	}
+}
+
+func TestConfigRefuses(t *testing.T) {
+	t.Parallel()
+	for text, want := range map[string]string{
+		"dhpc: {enabled: false}":                 "dhpc",
+		"data: var/lib":                          `data: "var/lib" is not an absolute path`,
+		"http: {listen: 7080}":                   `"7080" is not a listen address (write it as ":7080"`,
+		"log: {level: loud}":                     `log.level: "loud" is not known`,
+		"worker: {kernelArgs: ['a b']}":          "which a boot script would read as its own",
+		"worker: {kernelArgs: [rackstrap.ca=x]}": "is set by the appliance itself",
+		"interfaces: {a: b}":                     "interfaces",
+		"[":                                      "rackstrap.yaml",
+		"data: /a\n---\ndata: /b":                "2 documents",
+	} {
+		_, err := loadConfig(writeConfig(t, text))
+		if err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%q: got %v, want it to say %q", text, err, want)
+		}
+	}
+}
+
+func TestEmptyConfigIsTheDefault(t *testing.T) {
+	t.Parallel()
+	for _, text := range []string{"", "# only a comment\n"} {
+		c, err := loadConfig(writeConfig(t, text))
+		if err != nil || c.Data != defaultConfig().Data {
+			t.Errorf("%q: %+v, %v", text, c, err)
+		}
+	}
+	if _, err := loadConfig(filepath.Join(t.TempDir(), "none.yaml")); err == nil || !strings.Contains(err.Error(), "rackstrap init") {
+		t.Errorf("a missing file that was named: %v", err)
+	}
+}
+
+func TestBuiltinTemplateIsValid(t *testing.T) {
+	t.Parallel()
+	tm, err := builtinTemplate()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := tm.Validate(); err != nil {
+		t.Error(err)
+	}
+}
