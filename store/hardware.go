@@ -52,7 +52,7 @@ func (db *DB) joinHardware(entries []Entry) (*hardware.Hardware, error) {
 		}
 	}
 	if h != nil {
-		h.Status, h.Facts = m.Status, f
+		h.Status, h.Facts = ofNew(m.Status), f
 	}
 	return h, nil
 }

@@ -3,11 +3,21 @@ package store
 import (
 	"context"
 
+	"github.com/rackstrap/rackstrap/hardware"
 	"github.com/rackstrap/rackstrap/workflow"
 )
 
-// Machine reads the engine's own value; a machine without one is returned with the
-// zero Status and Revision 0. workflow.ErrNotFound where there is no such Hardware.
+// ofNew is the status of a machine whose engine value was not written yet: it was
+// registered by an operator, so it is available.
+func ofNew(s hardware.Status) hardware.Status {
+	if s.State == "" {
+		s.State = hardware.StateAvailable
+	}
+	return s
+}
+
+// Machine reads the engine's own value; a machine without one is returned as
+// available, with Revision 0. workflow.ErrNotFound where there is no such Hardware.
 func (db *DB) Machine(ctx context.Context, uid string) (*workflow.Machine, error) {
 	m := &workflow.Machine{UID: uid}
 	rev, err := db.get(ctx, keyMachine(uid), m)
@@ -23,6 +33,6 @@ func (db *DB) Machine(ctx context.Context, uid string) (*workflow.Machine, error
 			return nil, err
 		}
 	}
-	m.Revision = rev
+	m.Revision, m.Status = rev, ofNew(m.Status)
 	return m, nil
 }

@@ -318,6 +318,6 @@ func (v *View) join(uid string) {
 		return
 	}
 	h := *spec
-	h.Status = v.machines[uid].Status
+	h.Status = ofNew(v.machines[uid].Status)
 	v.joined[uid] = &h
 }

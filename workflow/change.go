@@ -44,8 +44,8 @@ var (
 type Store interface {
 	// Hardware reads spec, status and facts by uid; ErrNotFound.
 	Hardware(ctx context.Context, uid string) (*hardware.Hardware, error)
-	// Machine reads the engine's own value; a machine without one is returned with
-	// the zero Status and Revision 0. ErrNotFound where there is no such Hardware.
+	// Machine reads the engine's own value; a machine without one is returned as
+	// available, with Revision 0. ErrNotFound where there is no such Hardware.
 	Machine(ctx context.Context, uid string) (*Machine, error)
 	// Workflow reads by name; ErrNotFound.
 	Workflow(ctx context.Context, name string) (*Workflow, error)
