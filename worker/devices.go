@@ -60,6 +60,7 @@ func startDevices(ctx context.Context, wg *sync.WaitGroup, say func(string, ...a
 		})
 	}
 	// On a machine with few processors the disk controllers would slow the card down.
+	// Nobody waits for disks before Ready.
 	d.plugger.Hold()
 	release := time.AfterFunc(cardHead, d.plugger.Release)
 	context.AfterFunc(ctx, func() { release.Stop() })
@@ -77,9 +78,6 @@ func (d *devices) event(e module.Uevent) {
 		d.plugger.Plug(a)
 	}
 	d.plugger.Touch()
-	if e.Vars["SUBSYSTEM"] == "net" && e.Vars["INTERFACE"] != "lo" {
-		d.plugger.Release()
-	}
 }
 
 // Load loads a module, or what an alias like fs-vfat stands for.
@@ -88,6 +86,7 @@ func (d *devices) Load(name string) error { return d.loader.Load(name) }
 // Ready waits until the machine's disks are found, at most for settleLimit and the
 // first time only. A machine without a disk costs diskLimit.
 func (d *devices) Ready(ctx context.Context) {
+	d.plugger.Release()
 	d.settled.Do(func() {
 		ctx, cancel := context.WithTimeout(ctx, settleLimit)
 		defer cancel()

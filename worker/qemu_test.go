@@ -48,7 +48,7 @@ func assets(t testing.TB) (kernel, initramfs string) {
 	return kernel, initramfs
 }
 
-// initramfs appends the program as /init to the real initramfs: the kernel unpacks
+// withInit appends the program as /init to the real initramfs: the kernel unpacks
 // archives one after the other, and a later file replaces an earlier one.
 func withInit(t testing.TB, base, pkg string) string {
 	t.Helper()
@@ -190,8 +190,7 @@ func (g *guest) leaves(t testing.TB) {
 }
 
 // TestMachine boots the real kernel with the real modules and the worker as its
-// init, against a real server over TLS: hello, facts, a wipe, a file system that
-// the kernel must load a module for, reboot.
+// init, against a real server over TLS: hello, facts, a wipe, reboot.
 func TestMachine(t *testing.T) {
 	kernel, base := assets(t)
 	initramfs := withInit(t, base, "../cmd/rackstrap-worker")
