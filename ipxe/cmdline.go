@@ -35,6 +35,9 @@ func commandLine(in *ScriptInput) (words []string, line string, err error) {
 		}
 		words = append(words, w)
 	}
+	// Without quiet the kernel prints its command line, and so the token, on every
+	// console. Serial lines at 115200 baud also cost seconds.
+	words = append(words, "quiet")
 	for i, a := range in.KernelArgs {
 		if err := hardware.ValidKernelArg(a); err != nil {
 			return nil, "", fmt.Errorf("spec.kernelArgs[%d]: %w", i, err)

@@ -40,9 +40,9 @@ func TestLicence(t *testing.T) {
 func TestKernelPackage(t *testing.T) {
 	t.Parallel()
 	for depends, want := range map[string]string{
-		"linux-image-6.1.0-1-amd64 (= 6.1.1-1)":         "linux-image-6.1.0-1-amd64 6.1.0-1-amd64",
-		"foo, linux-image-6.1.0-1-amd64, linux-base":    "linux-image-6.1.0-1-amd64 6.1.0-1-amd64",
-		"foo":                                           "",
+		"linux-image-6.1.0-1-amd64 (= 6.1.1-1)":      "linux-image-6.1.0-1-amd64 6.1.0-1-amd64",
+		"foo, linux-image-6.1.0-1-amd64, linux-base": "linux-image-6.1.0-1-amd64 6.1.0-1-amd64",
+		"foo": "",
 		"linux-image-6.1-amd64, linux-image-6.12-amd64": "",
 	} {
 		pkg, kernel, err := KernelPackage(Stanza{"package": "meta", "depends": depends})

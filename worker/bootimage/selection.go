@@ -61,6 +61,13 @@ func ServerModules() Selection {
 			// For tests, for serving disks to others, for other buses' adapters.
 			"drivers/scsi/scsi_debug", "drivers/scsi/qla2xxx/tcm_qla2xxx", "drivers/nvme/host/nvme-rdma",
 			"drivers/usb/host/u132-hcd", "drivers/usb/host/sl811*",
+			// Tapes, and card readers other than the SDHCI that eMMC hangs on.
+			"drivers/scsi/st", "drivers/scsi/ch", "drivers/usb/storage/ums-*", "drivers/mmc/host/cb710-mmc",
+			"drivers/mmc/host/rtsx*", "drivers/mmc/host/sdricoh_cs", "drivers/mmc/host/tifm_sd", "drivers/mmc/host/toshsd",
+			"drivers/mmc/host/ushc", "drivers/mmc/host/via-sdmmc", "drivers/mmc/host/vub300", "drivers/mmc/host/wbsd",
+			// PC Cards: nothing boots from them, and their bridges' drivers
+			// are not here.
+			"drivers/net/ethernet/*/*_cs", "drivers/scsi/pcmcia/*", "drivers/ata/pata_pcmcia",
 		},
 	}
 }

@@ -165,7 +165,7 @@ func fill(ctx context.Context, dir string, packages map[string]bootimage.Stanza,
 		return fmt.Errorf("package %s: %w", kernel.pkg, err)
 	}
 	fmt.Fprintf(out, "compressing %d kernel modules (about a minute, once for each kernel)\n", countModules(entries))
-	if err := compress(ctx, filepath.Join(dir, modulesPart), func(w io.Writer) error {
+	if err := compress(ctx, filepath.Join(dir, modulesPart), 19, func(w io.Writer) error {
 		return bootimage.WriteCPIO(w, entries)
 	}); err != nil {
 		return err

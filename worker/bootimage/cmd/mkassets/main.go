@@ -33,6 +33,7 @@ type options struct {
 	cache   string // folder that survives
 	worker  string // a ready worker, or "" to build one
 	ldflags string
+	level   int // of compressing the worker
 }
 
 func main() {
@@ -62,6 +63,7 @@ func parse(args []string, getenv func(string) string) (options, error) {
 	fs.StringVar(&o.cache, "cache", cache, "keep downloads and results in this `folder`")
 	fs.StringVar(&o.worker, "worker", "", "use this static amd64 `program` instead of building ./cmd/rackstrap-worker")
 	fs.StringVar(&o.ldflags, "ldflags", "-s -w", "linker `flags` for building the worker")
+	fs.IntVar(&o.level, "level", 19, "zstd `level` for the worker; 3 is quick, for trying things out")
 	if err := fs.Parse(args); err != nil {
 		return o, err
 	}

@@ -45,7 +45,7 @@ func system() tools {
 			// The state of the repository stays out, so that a commit that
 			// leaves the worker alone leaves the initramfs alone.
 			_, err := command(ctx, "", "env", "CGO_ENABLED=0", "GOOS=linux", "GOARCH=amd64",
-				"go", "build", "-trimpath", "-buildvcs=false", "-ldflags", ldflags, "-o", file, "./cmd/rackstrap-worker")
+				"go", "build", "-trimpath", "-buildvcs=false", "-tags", "grpcnotrace", "-ldflags", ldflags, "-o", file, "./cmd/rackstrap-worker")
 			return err
 		},
 	}
@@ -86,13 +86,13 @@ func lookTool(name string) (string, error) {
 // compress writes what produce writes, as one zstd frame. The window of 2^25
 // bytes is below the kernel's limit of 2^27 (lib/decompress_unzstd.c) and is
 // what unpacking costs in memory.
-func compress(ctx context.Context, file string, produce func(io.Writer) error) error {
+func compress(ctx context.Context, file string, level int, produce func(io.Writer) error) error {
 	zstd, err := lookTool("zstd")
 	if err != nil {
 		return err
 	}
 	var messages bytes.Buffer
-	cmd := exec.CommandContext(ctx, zstd, "-19", "--long=25", "-T0", "-q", "-f", "-o", file)
+	cmd := exec.CommandContext(ctx, zstd, fmt.Sprint("-", level), "--long=25", "-T0", "-q", "-f", "-o", file)
 	cmd.Stderr = &messages
 	in, err := cmd.StdinPipe()
 	if err != nil {

@@ -21,12 +21,12 @@ func makeWorkerPart(ctx context.Context, o options, t tools) (string, error) {
 		return "", err
 	}
 	sum := sha256.Sum256(worker)
-	k, err := key("worker " + hex.EncodeToString(sum[:]))
+	k, err := key("worker "+hex.EncodeToString(sum[:]), fmt.Sprint("level ", o.level))
 	if err != nil {
 		return "", err
 	}
 	return cached(filepath.Join(o.cache, "worker"), k, 4, func(file string) error {
-		return compress(ctx, file, func(w io.Writer) error {
+		return compress(ctx, file, o.level, func(w io.Writer) error {
 			return bootimage.WriteCPIO(w, bootimage.WorkerEntries(worker))
 		})
 	})

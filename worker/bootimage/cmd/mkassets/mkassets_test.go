@@ -1,0 +1,334 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync/atomic"
+	"testing"
+
+	"github.com/rackstrap/rackstrap/worker/bootimage"
+)
+
+const kernelVersion = "6.1.0-1-amd64"
+
+// archiveOf is a small Debian archive: real packages, made by dpkg-deb.
+type archiveOf struct {
+	tools
+	debs      string
+	packages  map[string]bootimage.Stanza
+	downloads atomic.Int32
+}
+
+func newArchive(t *testing.T) *archiveOf {
+	t.Helper()
+	needTools(t, "dpkg-deb", "zstd")
+	a := &archiveOf{debs: t.TempDir(), packages: map[string]bootimage.Stanza{
+		metaPackage: {"package": metaPackage, "depends": "linux-image-" + kernelVersion + " (= 1)"},
+	}}
+	modules := "lib/modules/" + kernelVersion + "/"
+	a.add(t, "linux-image-"+kernelVersion, map[string]string{
+		"boot/vmlinuz-" + kernelVersion:                     "kernel",
+		modules + "kernel/drivers/net/virtio_net.ko":        "ELF",
+		modules + "kernel/sound/noise.ko":                   "ELF",
+		modules + "modules.order":                           "kernel/drivers/net/virtio_net.ko\n",
+		modules + "modules.builtin":                         "kernel/net/packet/af_packet.ko\n",
+		modules + "modules.builtin.modinfo":                 "",
+		"usr/share/doc/linux-image-" + kernelVersion + "/x": "",
+	})
+	for _, s := range sources() {
+		if s.pkg != "" && a.packages[s.pkg] == nil {
+			files := map[string]string{}
+			for _, f := range sources() {
+				if f.pkg == s.pkg {
+					files[f.path] = "MZ " + f.file
+				}
+			}
+			a.add(t, s.pkg, files)
+		}
+	}
+	a.tools = tools{
+		show: func(_ context.Context, names ...string) (list []bootimage.Stanza, err error) {
+			for _, name := range names {
+				if p, ok := a.packages[name]; ok {
+					list = append(list, p)
+				}
+			}
+			return list, nil
+		},
+		download: func(_ context.Context, dir, pkg, _ string) error {
+			a.downloads.Add(1)
+			return copyFile(filepath.Join(dir, pkg+".deb"), filepath.Join(a.debs, pkg+".deb"))
+		},
+		depmod: func(_ context.Context, root, kernel string) error {
+			dir := filepath.Join(root, "lib/modules", kernel)
+			for name, text := range map[string]string{
+				"modules.dep":     "kernel/drivers/net/virtio_net.ko:\nkernel/sound/noise.ko:\n",
+				"modules.alias":   "alias virtio:d00000001v* virtio_net\n",
+				"modules.softdep": "",
+			} {
+				if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600); err != nil {
+					return err
+				}
+			}
+			return nil
+		},
+		buildWorker: func(context.Context, string, string) error { return errors.New("no worker to build") },
+	}
+	return a
+}
+
+// add builds a package with those files and a copyright file.
+func (a *archiveOf) add(t *testing.T, name string, files map[string]string) {
+	t.Helper()
+	files["usr/share/doc/"+name+"/copyright"] = "Files: *\nLicense: GPL-2\n"
+	files["DEBIAN/control"] = "Package: " + name + "\nVersion: 1\nArchitecture: amd64\nMaintainer: a <a@example.org>\nDescription: a\n"
+	root := t.TempDir()
+	for file, content := range files {
+		if err := os.MkdirAll(filepath.Dir(filepath.Join(root, file)), 0o755); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(filepath.Join(root, file), []byte(content), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	deb := filepath.Join(a.debs, name+".deb")
+	if out, err := exec.Command("dpkg-deb", "--root-owner-group", "-b", root, deb).CombinedOutput(); err != nil {
+		t.Fatalf("dpkg-deb: %v\n%s", err, out)
+	}
+	sum, err := checksum(deb)
+	if err != nil {
+		t.Fatal(err)
+	}
+	a.packages[name] = bootimage.Stanza{"package": name, "version": "1", "sha256": sum}
+}
+
+func testOptions(t *testing.T) options {
+	t.Helper()
+	return options{out: filepath.Join(t.TempDir(), "embedded"), cache: t.TempDir(), worker: goProgram(t), level: 3}
+}
+
+// goProgram returns a static amd64 program: this test's Go toolchain makes one.
+func goProgram(t *testing.T) string {
+	t.Helper()
+	dir := t.TempDir()
+	source := filepath.Join(dir, "main.go")
+	if err := os.WriteFile(source, []byte("package main\nfunc main() {}\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	cmd := exec.Command("go", "build", "-o", filepath.Join(dir, "init"), source)
+	cmd.Env = append(os.Environ(), "CGO_ENABLED=0", "GOOS=linux", "GOARCH=amd64")
+	if out, err := cmd.CombinedOutput(); err != nil {
+		t.Fatalf("go build: %v\n%s", err, out)
+	}
+	return filepath.Join(dir, "init")
+}
+
+func TestRun(t *testing.T) {
+	t.Parallel()
+	a, o := newArchive(t), testOptions(t)
+	var log strings.Builder
+	if err := run(t.Context(), o, a.tools, &log); err != nil {
+		t.Fatal(err)
+	}
+	if got := a.downloads.Load(); got != 4 {
+		t.Errorf("%d downloads, want 4", got)
+	}
+	if !strings.Contains(log.String(), "compressing 1 kernel modules") {
+		t.Errorf("one of two modules is to be chosen:\n%s", &log)
+	}
+	var origins []origin
+	text, err := os.ReadFile(filepath.Join(o.out, "provenance.json"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := json.Unmarshal(text, &origins); err != nil {
+		t.Fatal(err)
+	}
+	var names []string
+	for _, p := range origins {
+		sum, err := checksum(filepath.Join(o.out, p.File))
+		if err != nil || sum != p.SHA256 {
+			t.Errorf("%s: sha256 %s, %v, provenance says %s", p.File, sum, err, p.SHA256)
+		}
+		names = append(names, fmt.Sprint(p.File, " ", p.Package, " ", p.Version, " ", p.Licence, " ", p.Source))
+	}
+	want := []string{
+		"undionly.kpxe ipxe 1 GPL-2 debian", "snponly.efi ipxe 1 GPL-2 debian", "ipxe.efi ipxe 1 GPL-2 debian",
+		"shimx64.efi shim-signed 1 GPL-2 debian", "grubx64.efi grub-efi-amd64-signed 1 GPL-3+ debian",
+		"vmlinuz-amd64 linux-image-" + kernelVersion + " 1 GPL-2 debian",
+		"initramfs-amd64 linux-image-" + kernelVersion + " 1 GPL-2 and Apache-2.0 built",
+	}
+	if !slices.Equal(names, want) {
+		t.Errorf("provenance\n%s\nwant\n%s", strings.Join(names, "\n"), strings.Join(want, "\n"))
+	}
+	if left, err := filepath.Glob(filepath.Join(o.cache, ".tmp*")); err != nil || len(left) > 0 {
+		t.Errorf("left in the cache: %q", left)
+	}
+}
+
+// A second run changes nothing and needs nothing, in whatever order apt lists
+// the packages; a new kernel is noticed.
+func TestRunAgain(t *testing.T) {
+	t.Parallel()
+	a, o := newArchive(t), testOptions(t)
+	if err := run(t.Context(), o, a.tools, io.Discard); err != nil {
+		t.Fatal(err)
+	}
+	a.downloads.Store(0)
+	for range 8 {
+		var log strings.Builder
+		if err := run(t.Context(), o, a.tools, &log); err != nil {
+			t.Fatal(err)
+		}
+		if got := a.downloads.Load(); got != 0 || strings.Contains(log.String(), "compressing") || strings.Contains(log.String(), "wrote") {
+			t.Fatalf("%d downloads, log:\n%s", got, &log)
+		}
+	}
+	a.add(t, "ipxe", map[string]string{
+		"usr/lib/ipxe/undionly.kpxe": "new", "usr/lib/ipxe/snponly.efi": "MZ snponly.efi", "boot/ipxe.efi": "MZ ipxe.efi",
+	})
+	var log strings.Builder
+	if err := run(t.Context(), o, a.tools, &log); err != nil {
+		t.Fatal(err)
+	}
+	if got := a.downloads.Load(); got != 1 {
+		t.Errorf("%d downloads for one new package", got)
+	}
+	if got := strings.Count(log.String(), "wrote "); got != 2 {
+		t.Errorf("%d files written, want undionly.kpxe and provenance.json:\n%s", got, &log)
+	}
+}
+
+func TestRunRefuses(t *testing.T) {
+	t.Parallel()
+	for name, tc := range map[string]struct {
+		spoil func(t *testing.T, a *archiveOf, o *options)
+		want  string
+	}{
+		"damaged download": {func(t *testing.T, a *archiveOf, _ *options) {
+			a.packages["ipxe"]["sha256"] = strings.Repeat("0", 64)
+		}, "apt's list says 000"},
+		"no lists": {func(t *testing.T, a *archiveOf, _ *options) { clear(a.packages) }, "apt-get update"},
+		"package gone": {func(t *testing.T, a *archiveOf, _ *options) {
+			delete(a.packages, "shim-signed")
+		}, "no download of package shim-signed"},
+		"file gone from the package": {func(t *testing.T, a *archiveOf, _ *options) {
+			a.add(t, "shim-signed", map[string]string{})
+		}, "package shim-signed: open"},
+		"licence unknown": {func(t *testing.T, a *archiveOf, _ *options) {
+			a.packages["linux-image-"+kernelVersion]["package"] = "linux-image-" + kernelVersion
+			a.tools.depmod = func(context.Context, string, string) error { return errors.New("depmod said no") }
+		}, "depmod said no"},
+		"no worker":      {func(t *testing.T, _ *archiveOf, o *options) { o.worker = "" }, "no worker to build"},
+		"not a program":  {func(t *testing.T, a *archiveOf, o *options) { o.worker = filepath.Join(a.debs, "ipxe.deb") }, "bad magic"},
+		"dynamic worker": {func(t *testing.T, _ *archiveOf, o *options) { o.worker = "/bin/ls" }, "dynamically linked"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			a, o := newArchive(t), testOptions(t)
+			tc.spoil(t, a, &o)
+			err := run(t.Context(), o, a.tools, io.Discard)
+			if err == nil || !strings.Contains(err.Error(), tc.want) {
+				t.Fatalf("error %v, want one with %q", err, tc.want)
+			}
+			if files, _ := filepath.Glob(filepath.Join(o.out, "*")); len(files) > 0 {
+				t.Errorf("wrote %q", files)
+			}
+			// What failed is not taken for done.
+			if err := run(t.Context(), o, a.tools, io.Discard); err == nil {
+				t.Error("the second run did not fail")
+			}
+		})
+	}
+}
+
+// Too large a pair of kernel and initramfs is refused before anything is written.
+func TestPublishLimit(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	for name, size := range map[string]int64{kernelFile: sizeLimit, modulesPart: 1, "worker": 1} {
+		f, err := os.Create(filepath.Join(dir, name))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := errors.Join(f.Truncate(size), f.Close()); err != nil {
+			t.Fatal(err)
+		}
+	}
+	out := filepath.Join(t.TempDir(), "out")
+	err := publish(base{dir: dir}, filepath.Join(dir, "worker"), out, io.Discard)
+	if err == nil || !strings.Contains(err.Error(), "at most 40.0 MB") {
+		t.Errorf("error %v", err)
+	}
+	if _, err := os.Stat(out); err == nil {
+		t.Error("something was written")
+	}
+}
+
+func TestJoin(t *testing.T) {
+	t.Parallel()
+	for first, want := range map[string]string{"abcd": "abcdX", "abcde": "abcde\x00\x00\x00X", "": "X"} {
+		if got := string(join([]byte(first), []byte("X"))); got != want {
+			t.Errorf("%q: got %q, want %q", first, got, want)
+		}
+	}
+}
+
+func TestPrune(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	for _, name := range []string{"a", "b", "c", "d"} {
+		if _, err := cached(dir, name, 2, func(tmp string) error { return os.WriteFile(tmp, nil, 0o600) }); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if _, err := cached(dir, "e", 2, func(string) error { return errors.New("no") }); err == nil {
+		t.Error("the error of produce is lost")
+	}
+	entries, err := os.ReadDir(dir)
+	if err != nil || len(entries) != 2 {
+		t.Errorf("%d entries stay, %v, want 2", len(entries), err)
+	}
+}
+
+func TestParse(t *testing.T) {
+	t.Parallel()
+	env := map[string]string{"HOME": "/home/a"}
+	for _, tc := range []struct{ cache, want string }{{"", "/home/a/.cache/rackstrap"}, {"/big", "/big"}} {
+		env["RACKSTRAP_CACHE"] = tc.cache
+		o, err := parse(nil, func(name string) string { return env[name] })
+		if err != nil || o.cache != tc.want || o.out != "ipxe/embedded" {
+			t.Errorf("got %+v, %v, want cache %s", o, err, tc.want)
+		}
+	}
+	if _, err := parse([]string{"x"}, func(string) string { return "" }); err == nil {
+		t.Error("an argument was accepted")
+	}
+}
+
+// needTools skips the test without the programs, except where skipping counts
+// as failure.
+func needTools(t *testing.T, names ...string) {
+	t.Helper()
+	for _, name := range names {
+		if _, err := lookTool(name); err != nil {
+			needed(t, err.Error())
+		}
+	}
+}
+
+func needed(t *testing.T, why string) {
+	t.Helper()
+	if os.Getenv("RACKSTRAP_TEST_NOSKIP") == "1" {
+		t.Fatal(why)
+	}
+	t.Skip(why)
+}
