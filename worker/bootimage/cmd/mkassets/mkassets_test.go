@@ -223,8 +223,7 @@ func TestRunRefuses(t *testing.T) {
 		"file gone from the package": {func(t *testing.T, a *archiveOf, _ *options) {
 			a.add(t, "shim-signed", map[string]string{})
 		}, "package shim-signed: open"},
-		"licence unknown": {func(t *testing.T, a *archiveOf, _ *options) {
-			a.packages["linux-image-"+kernelVersion]["package"] = "linux-image-" + kernelVersion
+		"depmod fails": {func(t *testing.T, a *archiveOf, _ *options) {
 			a.tools.depmod = func(context.Context, string, string) error { return errors.New("depmod said no") }
 		}, "depmod said no"},
 		"no worker":      {func(t *testing.T, _ *archiveOf, o *options) { o.worker = "" }, "no worker to build"},
