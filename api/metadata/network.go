@@ -4,14 +4,13 @@ import (
 	"fmt"
 	"net/netip"
 
-	"github.com/goccy/go-yaml"
-
 	"github.com/rackstrap/rackstrap/hardware"
 )
 
 type networkConfig struct {
-	Version   int           `yaml:"version"`
-	Ethernets yaml.MapSlice `yaml:"ethernets"`
+	Version int `yaml:"version"`
+	// Ethernets are written in the order of the numbers in their keys.
+	Ethernets map[string]*ethernet `yaml:"ethernets"`
 }
 
 type ethernet struct {
@@ -46,7 +45,7 @@ type nameservers struct {
 // answer and that has no address is left alone. It errs only where a value cannot
 // be written as YAML.
 func NetworkConfig(h *hardware.Hardware, subnets []*hardware.Subnet) ([]byte, error) {
-	cfg := networkConfig{Version: 2, Ethernets: yaml.MapSlice{}}
+	cfg := networkConfig{Version: 2, Ethernets: map[string]*ethernet{}}
 	gateway := false // one default route: netplan refuses a second one
 	for i, n := range h.Spec.Interfaces {
 		e := newEthernet(n, i == 0)
@@ -56,7 +55,7 @@ func NetworkConfig(h *hardware.Hardware, subnets []*hardware.Subnet) ([]byte, er
 		if e.DHCP4 || len(e.Addresses) > 0 || e.SetName != "" {
 			// The key is ours, not the record's: as a plain key, a NIC called `no` or
 			// `1e3` would be read as something else than a string.
-			cfg.Ethernets = append(cfg.Ethernets, yaml.MapItem{Key: fmt.Sprintf("nic%d", i), Value: e})
+			cfg.Ethernets[fmt.Sprintf("nic%d", i)] = e
 		}
 	}
 	return marshal(cfg)

@@ -3,12 +3,12 @@ package metadata
 import (
 	"bytes"
 	"errors"
+	"fmt"
+	"io"
 	"slices"
 	"strings"
 
-	"github.com/goccy/go-yaml"
-	"github.com/goccy/go-yaml/ast"
-	"github.com/goccy/go-yaml/parser"
+	"go.yaml.in/yaml/v3"
 
 	"github.com/rackstrap/rackstrap/hardware"
 )
@@ -69,8 +69,8 @@ func Seed(h *hardware.Hardware, subnets []*hardware.Subnet, in Input) (Files, er
 }
 
 type metaDoc struct {
-	InstanceID    text   `yaml:"instance-id"`
-	LocalHostname text   `yaml:"local-hostname"`
+	InstanceID    text   `yaml:"instance-id,omitempty"`
+	LocalHostname text   `yaml:"local-hostname,omitempty"`
 	PublicKeys    []text `yaml:"public-keys,omitempty"`
 }
 
@@ -90,53 +90,72 @@ func complete(given string, doc metaDoc) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	var add yaml.MapSlice
-	for _, kv := range []yaml.MapItem{
-		{Key: "instance-id", Value: doc.InstanceID},
-		{Key: "local-hostname", Value: doc.LocalHostname},
-		{Key: "public-keys", Value: doc.PublicKeys},
+	add := 0
+	for _, own := range []struct {
+		key   string
+		empty bool
+		leave func()
+	}{
+		{"instance-id", doc.InstanceID == "", func() { doc.InstanceID = "" }},
+		{"local-hostname", doc.LocalHostname == "", func() { doc.LocalHostname = "" }},
+		{"public-keys", len(doc.PublicKeys) == 0, func() { doc.PublicKeys = nil }},
 	} {
-		if slices.Contains(have, kv.Key.(string)) || (kv.Key == "public-keys" && len(doc.PublicKeys) == 0) {
-			continue
+		switch {
+		case slices.Contains(have, own.key):
+			own.leave()
+		case !own.empty:
+			add++
 		}
-		add = append(add, kv)
 	}
-	if len(add) == 0 {
+	if add == 0 {
 		return []byte(given), nil
 	}
-	own, err := marshal(add)
+	own, err := marshal(doc)
 	if err != nil {
 		return nil, err
 	}
+	noPlace := errors.New("metaData: has no place for instance-id (write one `key: value` a line)")
 	lines := strings.SplitAfter(given, "\n")
+	if line > len(lines) { // to YAML 1.1, a carriage return or U+2028 ends a line too
+		return nil, noPlace
+	}
 	out := slices.Clone(lines[:line-1])
 	for l := range strings.Lines(string(own)) {
 		out = append(out, strings.Repeat(" ", column-1)+l)
 	}
 	whole := strings.Join(append(out, lines[line-1:]...), "")
-	if now, _, _, err := topKeys(whole); err != nil || len(now) != len(have)+len(add) {
-		return nil, errors.New("metaData: has no place for instance-id (write one `key: value` a line)")
+	if now, _, _, err := topKeys(whole); err != nil || len(now) != len(have)+add {
+		return nil, noPlace
 	}
 	return []byte(whole), nil
 }
 
+// Limits on meta-data that is parsed; the parser's tree takes 200 bytes a value.
+const (
+	maxMetaData  = 256 << 10
+	maxMetaParts = 10000
+)
+
 // topKeys are the keys of a YAML block mapping, and where the first one stands
 // (both from 1).
 func topKeys(s string) (have []string, line, column int, err error) {
+	if len(s) > maxMetaData || strings.Count(s, "\n")+strings.Count(s, ",")+strings.Count(s, "[")+strings.Count(s, "{") > maxMetaParts {
+		return nil, 0, 0, fmt.Errorf("metaData: has more than %d bytes or %d lines and values", maxMetaData, maxMetaParts)
+	}
 	bad := errors.New("metaData: is not a YAML mapping (write it as `key: value` lines, like `local-hostname: m1`)")
-	f, err := parser.ParseBytes([]byte(s), 0)
-	if err != nil || len(f.Docs) != 1 {
+	var doc, next yaml.Node
+	dec := yaml.NewDecoder(strings.NewReader(s))
+	if dec.Decode(&doc) != nil || !errors.Is(dec.Decode(&next), io.EOF) {
 		return nil, 0, 0, bad
 	}
-	m, ok := f.Docs[0].Body.(*ast.MappingNode)
-	if !ok || m.IsFlowStyle || len(m.Values) == 0 {
+	m := doc.Content[0]
+	if m.Kind != yaml.MappingNode || m.Style&yaml.FlowStyle != 0 || len(m.Content) == 0 {
 		return nil, 0, 0, bad
 	}
-	for _, v := range m.Values {
-		have = append(have, v.Key.GetToken().Value)
+	for i := 0; i < len(m.Content); i += 2 {
+		have = append(have, m.Content[i].Value)
 	}
-	at := m.Values[0].Key.GetToken().Position
-	return have, at.Line, at.Column, nil
+	return have, m.Content[0].Line, m.Content[0].Column, nil
 }
 
 type cloudConfig struct {

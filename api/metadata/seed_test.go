@@ -8,7 +8,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/goccy/go-yaml"
+	"go.yaml.in/yaml/v3"
 
 	"github.com/rackstrap/rackstrap/hardware"
 )
@@ -80,6 +80,12 @@ func TestMetaData(t *testing.T) {
 		"text":        {"hello", "", "is not a YAML mapping"},
 		"broken":      {"a: [", "", "is not a YAML mapping"},
 		"two":         {"a: b\n---\nc: d\n", "", "is not a YAML mapping"},
+		"empty":       {"# nothing\n", "", "is not a YAML mapping"},
+		"odd break":   {"# a\u2028# b\u2028a: b\n", "", "no place"},
+		"explicit":    {"? a\n: b\n", "", "no place"},
+		"deep":        {"a: " + strings.Repeat("[", 20000), "", "more than"},
+		"deeper":      {"a:\n " + strings.Repeat("- ", 20000), "", "is not a YAML mapping"},
+		"long":        {"a: " + strings.Repeat("x", 300<<10), "", "more than"},
 	} {
 		files, err := Seed(h, nil, Input{InstanceID: "i", MetaData: tc.given})
 		if tc.err != "" {
@@ -151,7 +157,9 @@ func same(got, want string) bool {
 
 func strict(t *testing.T, data []byte, v any) {
 	t.Helper()
-	if err := yaml.UnmarshalWithOptions(data, v, yaml.Strict()); err != nil {
+	dec := yaml.NewDecoder(bytes.NewReader(data))
+	dec.KnownFields(true)
+	if err := dec.Decode(v); err != nil {
 		t.Fatalf("%v in\n%s", err, data)
 	}
 }

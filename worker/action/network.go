@@ -4,10 +4,11 @@ import (
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
+	"errors"
 	"fmt"
 	"strings"
 
-	"github.com/goccy/go-yaml"
+	"go.yaml.in/yaml/v3"
 
 	"github.com/rackstrap/rackstrap/workflow"
 )
@@ -61,25 +62,27 @@ func chooseRenderer(t *tree, asked string) (string, error) {
 }
 
 // parseNetwork reads a network-config version 2 document, with or without the
-// `network:` around it.
-func parseNetwork(config string) (yaml.MapSlice, error) {
-	var doc yaml.MapSlice
-	if err := yaml.UnmarshalWithOptions([]byte(config), &doc, yaml.UseOrderedMap()); err != nil {
+// `network:` around it, as its mapping.
+func parseNetwork(config string) (*yaml.Node, error) {
+	doc, err := parseYAML(config)
+	if err != nil {
 		return nil, fmt.Errorf("config: %w", err)
 	}
-	if len(doc) == 1 && doc[0].Key == "network" {
-		inner, ok := doc[0].Value.(yaml.MapSlice)
-		if !ok {
+	if inner := valueOf(doc, "network"); inner != nil && len(doc.Content) == 2 {
+		if inner.Kind != yaml.MappingNode {
 			return nil, fmt.Errorf("config: network is no mapping")
 		}
 		doc = inner
 	}
-	for _, item := range doc {
-		if item.Key == "version" && fmt.Sprint(item.Value) == "2" {
-			return doc, nil
-		}
+	if v := valueOf(doc, "version"); v == nil || v.Value != "2" {
+		return nil, fmt.Errorf("config: is no network-config version 2 document (begin it with `version: 2`)")
 	}
-	return nil, fmt.Errorf("config: is no network-config version 2 document (begin it with `version: 2`)")
+	// Decoding looks for keys that are there twice, and bounds what aliases bring.
+	var all any
+	if err := doc.Decode(&all); err != nil {
+		return nil, fmt.Errorf("config: %w", err)
+	}
+	return doc, nil
 }
 
 // warnMACs says when the configuration is for none of the machine's NICs: the
@@ -136,14 +139,17 @@ func unpinNetwork(env Env, t *tree) error {
 		if err != nil {
 			return err
 		}
-		var cfg map[string]any
-		if yaml.Unmarshal(b, &cfg) != nil {
+		cfg, err := parseYAML(string(b))
+		if errors.Is(err, errTooMuch) {
+			return permanentf("/%s/%s of the image: %w (remove it from the image, or set renderer: netplan)", dir, name, err)
+		}
+		if err != nil {
 			continue // cloud-init ignores it too
 		}
-		if _, pinned := cfg["network"]; !pinned {
+		if valueOf(cfg, "network") == nil {
 			continue
 		}
-		if len(cfg) > 1 {
+		if len(cfg.Content) > 2 {
 			return permanentf("/%s/%s of the image sets network among other things, which wins over what would be written (remove it from the image, or set renderer: netplan)", dir, name)
 		}
 		env.Log.Warn("removing a file of the image that pins its network", "path", "/"+dir+"/"+name)
@@ -156,11 +162,19 @@ func unpinNetwork(env Env, t *tree) error {
 
 // writeNetplan puts the document where netplan reads it: network-config version
 // 2 is netplan's format. It sorts after what images bring along.
-func writeNetplan(t *tree, doc yaml.MapSlice) error {
-	b, err := yaml.Marshal(yaml.MapSlice{{Key: "network", Value: doc}})
+func writeNetplan(t *tree, doc *yaml.Node) error {
+	b, err := renderNetplan(doc)
 	if err != nil {
-		return err
+		return permanent(err)
 	}
 	// Netplan complains about files that others can read.
 	return t.write(file{name: "etc/netplan/99-rackstrap.yaml", content: b, mode: 0o600})
+}
+
+func renderNetplan(doc *yaml.Node) ([]byte, error) {
+	doc, err := flat(doc)
+	if err != nil {
+		return nil, fmt.Errorf("config: %w", err)
+	}
+	return encodeYAML(&yaml.Node{Kind: yaml.MappingNode, Content: []*yaml.Node{{Kind: yaml.ScalarNode, Value: "network"}, doc}})
 }

@@ -7,7 +7,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/goccy/go-yaml"
+	"go.yaml.in/yaml/v3"
 )
 
 // v2 is the part of network-config version 2 that is rendered for
@@ -46,8 +46,12 @@ type v2Ethernet struct {
 }
 
 // writeNetworkd renders the document to files of systemd-networkd.
-func writeNetworkd(t *tree, doc yaml.MapSlice) error {
-	b, err := yaml.Marshal(doc)
+func writeNetworkd(t *tree, doc *yaml.Node) error {
+	doc, err := flat(doc)
+	if err != nil {
+		return permanent(fmt.Errorf("config: %w", err))
+	}
+	b, err := encodeYAML(doc)
 	if err != nil {
 		return err
 	}
@@ -72,7 +76,9 @@ func writeNetworkd(t *tree, doc yaml.MapSlice) error {
 // systemd.link(5)) for a document.
 func renderNetworkd(doc []byte) ([]file, error) {
 	var cfg v2
-	if err := yaml.UnmarshalWithOptions(doc, &cfg, yaml.Strict()); err != nil {
+	dec := yaml.NewDecoder(bytes.NewReader(doc))
+	dec.KnownFields(true) // an unknown one is refused
+	if err := dec.Decode(&cfg); err != nil {
 		return nil, fmt.Errorf("config: has what the networkd renderer cannot write (use an image with cloud-init or netplan): %w", err)
 	}
 	var names []string
