@@ -16,7 +16,7 @@ func (d Duration) MarshalText() ([]byte, error) { return []byte(time.Duration(d)
 // UnmarshalText reads Go's form or a number of seconds.
 func (d *Duration) UnmarshalText(b []byte) error {
 	s := string(b)
-	if n, err := strconv.ParseInt(s, 10, 32); err == nil {
+	if n, err := strconv.ParseInt(s, 10, 32); err == nil && n >= 0 {
 		*d = Duration(time.Duration(n) * time.Second)
 		return nil
 	}
@@ -28,8 +28,12 @@ func (d *Duration) UnmarshalText(b []byte) error {
 	return nil
 }
 
-// UnmarshalJSON reads a string as UnmarshalText does, and a bare number as seconds.
+// UnmarshalJSON reads a string as UnmarshalText does, and a bare number as
+// seconds; null leaves it as it is.
 func (d *Duration) UnmarshalJSON(b []byte) error {
+	if string(b) == "null" {
+		return nil
+	}
 	if s, err := strconv.Unquote(string(b)); err == nil {
 		b = []byte(s)
 	}

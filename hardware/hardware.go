@@ -107,7 +107,9 @@ const (
 	MaxInterfaces = 32
 	MaxAddresses  = 16
 	MaxSSHKeys    = 64
+	MaxKernelArgs = 64
 	MaxUserData   = 256 << 10
+	MaxNotes      = 16 << 10
 )
 
 // Validate says everything that is wrong with the record by itself, as an
@@ -133,6 +135,9 @@ func (h *Hardware) Validate() error {
 	for i, n := range s.Interfaces {
 		n.check(c, fmt.Sprintf("spec.interfaces[%d]", i), i, seenMAC, seenAddr)
 	}
+	if len(s.KernelArgs) > MaxKernelArgs {
+		c.Addf("spec.kernelArgs", "has %d entries, the limit is %d", len(s.KernelArgs), MaxKernelArgs)
+	}
 	for i, a := range s.KernelArgs {
 		c.Add(fmt.Sprintf("spec.kernelArgs[%d]", i), ValidKernelArg(a))
 	}
@@ -144,6 +149,9 @@ func (h *Hardware) Validate() error {
 	}
 	if len(s.UserData) > MaxUserData {
 		c.Addf("spec.userData", "has %d bytes, the limit is %d", len(s.UserData), MaxUserData)
+	}
+	if len(s.Notes) > MaxNotes {
+		c.Addf("spec.notes", "has %d bytes, the limit is %d", len(s.Notes), MaxNotes)
 	}
 	return c.Err()
 }
@@ -176,6 +184,8 @@ func (n NIC) check(c *Checker, path string, i int, macs map[MAC]int, addrs map[n
 			c.Addf(at, "is not an address with a prefix length (write it as 10.0.0.5/24)")
 		case a.IsUnspecified() || a.IsMulticast() || a.IsLoopback() || a.Zone() != "":
 			c.Addf(at, "%s cannot be given to a machine", a)
+		case a.Is4In6():
+			c.Addf(at, "%s is an IPv4 address written as IPv6 (write it as %s)", a, a.Unmap())
 		case a.Is4() && p.Bits() < 31 && (a == p.Masked().Addr() || a == broadcast(p)):
 			c.Addf(at, "%s is the network or broadcast address of %s", a, p.Masked())
 		case addrs[a] != "":

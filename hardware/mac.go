@@ -16,16 +16,14 @@ func ParseMAC(s string) (MAC, error) {
 	bad := func() (MAC, error) {
 		return MAC{}, fmt.Errorf("%.40q is not a MAC address (write it as 52:54:00:12:34:56)", s)
 	}
-	var digits string
+	digits, every := s, 0
 	switch {
 	case len(s) == 17 && (s[2] == ':' || s[2] == '-'):
-		digits = strings.ReplaceAll(s, s[2:3], "")
+		digits, every = strings.ReplaceAll(s, s[2:3], ""), 2
 	case len(s) == 14 && s[4] == '.':
-		digits = strings.ReplaceAll(s, ".", "")
-	default:
-		digits = s
+		digits, every = strings.ReplaceAll(s, ".", ""), 4
 	}
-	if len(digits) != 12 {
+	if len(digits) != 12 || (every > 0 && !separated(s, every)) {
 		return bad()
 	}
 	var m MAC
@@ -33,6 +31,16 @@ func ParseMAC(s string) (MAC, error) {
 		return bad()
 	}
 	return m, nil
+}
+
+// separated reports whether the same byte stands after each group of n digits.
+func separated(s string, n int) bool {
+	for i := n; i < len(s); i += n + 1 {
+		if s[i] != s[n] {
+			return false
+		}
+	}
+	return true
 }
 
 // String is the lower-case colon form, 52:54:00:12:34:56.

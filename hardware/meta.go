@@ -2,6 +2,8 @@ package hardware
 
 import (
 	"fmt"
+	"maps"
+	"slices"
 	"strings"
 	"time"
 )
@@ -19,6 +21,9 @@ type Meta struct {
 
 // MaxName is the longest record name, in bytes: a DNS label (RFC 1035 section 2.3.4).
 const MaxName = 63
+
+// MaxLabels is how many labels a record can have.
+const MaxLabels = 64
 
 // ValidName says why s cannot name a record, or nil. Names are DNS labels, so
 // that they can be host names, file names and URL segments without quoting.
@@ -45,8 +50,15 @@ func ValidHostname(s string) error {
 	if len(s) > 253 {
 		return fmt.Errorf("host name has %d bytes, the limit is 253", len(s))
 	}
+	// Not strings.ToLower: it makes an ASCII k of the Kelvin sign.
+	lower := func(c rune) rune {
+		if c >= 'A' && c <= 'Z' {
+			return c + 'a' - 'A'
+		}
+		return c
+	}
 	for label := range strings.SplitSeq(s, ".") {
-		if err := ValidName(strings.ToLower(label)); err != nil {
+		if err := ValidName(strings.Map(lower, label)); err != nil {
 			return fmt.Errorf("host name label %w", err)
 		}
 	}
@@ -101,8 +113,11 @@ func (c *Checker) Add(field string, err error) {
 // Meta checks name and labels.
 func (c *Checker) Meta(m Meta) {
 	c.Add("metadata.name", ValidName(m.Name))
-	for k, v := range m.Labels {
-		c.Add("metadata.labels", validLabel(k, v))
+	if len(m.Labels) > MaxLabels {
+		c.Addf("metadata.labels", "has %d entries, the limit is %d", len(m.Labels), MaxLabels)
+	}
+	for _, k := range slices.Sorted(maps.Keys(m.Labels)) {
+		c.Add("metadata.labels", validLabel(k, m.Labels[k]))
 	}
 }
 

@@ -88,12 +88,13 @@ func (s *Subnet) Validate() error {
 	default:
 		c.Addf("spec.mode", "%q is not known (reservation or off)", s.Spec.Mode)
 	}
-	in := func(field string, a netip.Addr) {
-		if a.IsValid() && (!a.Is4() || !p.Contains(a)) {
-			c.Addf(field, "%v is not in %v", a, p)
-		}
+	switch a := s.Spec.Gateway; {
+	case !a.IsValid():
+	case !a.Is4() || !p.Contains(a):
+		c.Addf("spec.gateway", "%v is not in %v", a, p)
+	case a == p.Masked().Addr() || a == broadcast(p):
+		c.Addf("spec.gateway", "%v is the network or broadcast address of %v", a, p)
 	}
-	in("spec.gateway", s.Spec.Gateway)
 	list4(c, "spec.dns", s.Spec.DNS)
 	list4(c, "spec.ntp", s.Spec.NTP)
 	if a := s.Spec.Advertise; a.IsValid() && !a.Is4() {

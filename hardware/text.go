@@ -32,7 +32,7 @@ func ValidKernelArg(a string) error {
 // describes it: type, base64 key, comment.
 func validSSHKey(k string) error {
 	f := strings.Fields(k)
-	if strings.ContainsAny(k, "\r\n\x00") || len(f) < 2 || len(k) > 16<<10 ||
+	if strings.ContainsAny(k, "\r\n\x00") || len(f) < 2 || len(k) > 8<<10 ||
 		(!strings.HasPrefix(f[0], "ssh-") && !strings.HasPrefix(f[0], "ecdsa-") && !strings.HasPrefix(f[0], "sk-")) {
 		return fmt.Errorf("%.30q is not a public key line (like `ssh-ed25519 AAAA… name`)", k)
 	}
