@@ -20,15 +20,15 @@ func frame(src, dst netip.AddrPort, payload []byte) []byte {
 	ip[9] = 17   // UDP
 	copy(ip[12:], s[:])
 	copy(ip[16:], d[:])
-	binary.BigEndian.PutUint16(ip[10:], ^sum(0, ip))
+	binary.BigEndian.PutUint16(ip[10:], ^Sum(0, ip))
 
 	udp := b[20:]
 	binary.BigEndian.PutUint16(udp[0:], src.Port())
 	binary.BigEndian.PutUint16(udp[2:], dst.Port())
 	binary.BigEndian.PutUint16(udp[4:], uint16(len(udp)))
 	// The checksum covers a pseudo header (RFC 768).
-	pseudo := sum(sum(17, s[:]), d[:])
-	check := ^sum(addOnes(pseudo, uint16(len(udp))), udp)
+	pseudo := Sum(Sum(17, s[:]), d[:])
+	check := ^Sum(addOnes(pseudo, uint16(len(udp))), udp)
 	if check == 0 {
 		check = 0xffff // zero on the wire means "none"
 	}
@@ -36,8 +36,9 @@ func frame(src, dst netip.AddrPort, payload []byte) []byte {
 	return b
 }
 
-// sum continues the Internet checksum's one's complement sum over b (RFC 1071).
-func sum(acc uint16, b []byte) uint16 {
+// Sum continues the Internet checksum's one's complement sum over b (RFC 1071).
+// The checksum is its complement; over a packet with its checksum it is 0xffff.
+func Sum(acc uint16, b []byte) uint16 {
 	s := uint32(acc)
 	for ; len(b) >= 2; b = b[2:] {
 		s += uint32(b[0])<<8 | uint32(b[1])

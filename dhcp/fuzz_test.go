@@ -116,11 +116,11 @@ func FuzzFrame(f *testing.F) {
 		}
 		addr := func(v uint32) netip.Addr { return netip.AddrFrom4([4]byte(binary.BigEndian.AppendUint32(nil, v))) }
 		b := frame(netip.AddrPortFrom(addr(src), 67), netip.AddrPortFrom(addr(dst), 68), payload)
-		if s := sum(0, b[:20]); s != 0xffff {
+		if s := Sum(0, b[:20]); s != 0xffff {
 			t.Errorf("IP header sums to %#04x", s)
 		}
 		pseudo := append(append([]byte{}, b[12:20]...), 0, 17, b[24], b[25])
-		if s := sum(sum(0, pseudo), b[20:]); s != 0xffff {
+		if s := Sum(Sum(0, pseudo), b[20:]); s != 0xffff {
 			t.Errorf("UDP sums to %#04x", s)
 		}
 		if int(binary.BigEndian.Uint16(b[2:])) != len(b) || !bytes.Equal(b[28:], payload) {

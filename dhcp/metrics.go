@@ -14,6 +14,7 @@ type Metrics struct {
 	packets   *prometheus.CounterVec
 	replies   *prometheus.CounterVec
 	sendFails prometheus.Counter
+	dropped   prometheus.Counter
 	handling  prometheus.Histogram
 	strangers prometheus.Gauge
 }
@@ -29,6 +30,10 @@ func NewMetrics(reg prometheus.Registerer) *Metrics {
 			Name: "rackstrap_dhcp_replies_total",
 			Help: "DHCP replies sent, by message type.",
 		}, []string{"type"}),
+		dropped: prometheus.NewCounter(prometheus.CounterOpts{
+			Name: "rackstrap_dhcp_dropped_total",
+			Help: "DHCP packets dropped because too many with their MAC's queue waited.",
+		}),
 		sendFails: prometheus.NewCounter(prometheus.CounterOpts{
 			Name: "rackstrap_dhcp_send_failures_total",
 			Help: "DHCP replies that the kernel did not take.",
@@ -43,7 +48,7 @@ func NewMetrics(reg prometheus.Registerer) *Metrics {
 			Help: "MAC addresses without a Hardware record that are remembered.",
 		}),
 	}
-	reg.MustRegister(m.packets, m.replies, m.sendFails, m.handling, m.strangers)
+	reg.MustRegister(m.packets, m.replies, m.dropped, m.sendFails, m.handling, m.strangers)
 	return m
 }
 

@@ -59,14 +59,23 @@ func (p *port) open(ctx context.Context) error {
 	})
 }
 
-// lookup reads an interface's index and IPv4 addresses.
-func lookup(name string) (int, []netip.Prefix, error) {
+// Interface finds an Ethernet interface. The error says which ones there are.
+func Interface(name string) (*net.Interface, error) {
 	ifi, err := net.InterfaceByName(name)
 	if err != nil {
-		return 0, nil, fmt.Errorf("interface %s: does not exist (there are: %s)", name, interfaceNames())
+		return nil, fmt.Errorf("interface %s: does not exist (there are: %s)", name, interfaceNames())
 	}
 	if len(ifi.HardwareAddr) != 6 {
-		return 0, nil, fmt.Errorf("interface %s: is not Ethernet (name the NIC or bridge of the provisioning network)", name)
+		return nil, fmt.Errorf("interface %s: is not Ethernet (name the NIC or bridge of the provisioning network)", name)
+	}
+	return ifi, nil
+}
+
+// lookup reads an interface's index and IPv4 addresses.
+func lookup(name string) (int, []netip.Prefix, error) {
+	ifi, err := Interface(name)
+	if err != nil {
+		return 0, nil, err
 	}
 	addrs, err := ifi.Addrs()
 	if err != nil {
@@ -164,7 +173,7 @@ func (p *port) read(ctx context.Context, conn *net.UDPConn) error {
 			Networks: p.addresses(), Source: from.Addr().Unmap(), Dest: packetDest(oob[:oobn]),
 			RouteSource: p.routeSource,
 		}
-		p.s.enqueue(ctx, j)
+		p.s.enqueue(j)
 	}
 }
 
@@ -191,7 +200,7 @@ func (p *port) send(d Destination, from netip.Addr, payload []byte) error {
 	conn, index := p.conn, p.index
 	p.mu.Unlock()
 	if !d.MAC.IsZero() {
-		return p.s.tx.send(index, d.MAC, frame(netip.AddrPortFrom(from, ServerPort), d.To, payload))
+		return p.s.tx.Send(index, unix.ETH_P_IP, d.MAC, frame(netip.AddrPortFrom(from, ServerPort), d.To, payload))
 	}
 	if conn == nil {
 		return fmt.Errorf("interface %s is away", p.name)

@@ -84,6 +84,9 @@ const BootDeadline = 30 * time.Minute
 // edk2 and option ROMs give up within a minute (4+8+16+32 s).
 const bootRetry = 90 * time.Second
 
+// bootFlood bounds how often one MAC can start boots of which nothing comes.
+const bootFlood = 2 * time.Second
+
 // Supersedes reports whether a first packet (xid, from our iPXE stage or not) at
 // now starts a new boot over b, the machine's current one.
 //
@@ -95,6 +98,8 @@ func (b *Boot) Supersedes(xid uint32, ipxe bool, now time.Time) bool {
 	switch {
 	case b == nil || b.Closed || now.After(b.Deadline):
 		return true
+	case b.Phase == PhaseDHCP && now.Sub(b.Started) < bootFlood:
+		return false // forged packets with a known MAC must not cost a write each
 	case ipxe && b.Phase < PhaseScript:
 		return now.Sub(b.Started) > BootDeadline
 	case b.XID == xid && b.Phase < PhaseProgram:

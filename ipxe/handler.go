@@ -53,7 +53,11 @@ func newHandler(assets *Assets, backend Backend, log *slog.Logger, stall time.Du
 	r.Get("/images/{digest}", h.serve(h.image))
 	r.Get("/seed/{token}/{file}", h.serve(h.seed))
 	r.NotFound(h.serve(func(w *sender, r *http.Request) error {
-		return h.refuse(w, r, r.URL.Path, fs.ErrNotExist)
+		path := r.URL.Path
+		if strings.HasPrefix(path, "/seed/") {
+			path = "/seed/…" // what follows is a secret
+		}
+		return h.refuse(w, r, path, fs.ErrNotExist)
 	}))
 	return http.MaxBytesHandler(r, 0)
 }

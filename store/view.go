@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"maps"
+	"net/netip"
 	"slices"
 	"strings"
 	"sync"
@@ -70,6 +71,19 @@ func (v *View) Machine(uid string) (workflow.Machine, bool) {
 		m.UID = uid
 	}
 	return m, ok
+}
+
+// BootingAt is the machine whose open boot has that client address. It looks at
+// all of them, so it is for what is rare.
+func (v *View) BootingAt(client netip.Addr) (workflow.Machine, bool) {
+	v.mu.RLock()
+	defer v.mu.RUnlock()
+	for _, m := range v.machines {
+		if m.Boot != nil && !m.Boot.Closed && m.Boot.Client == client {
+			return m, true
+		}
+	}
+	return workflow.Machine{}, false
 }
 
 // Subnets lists all subnets, by name.

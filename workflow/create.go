@@ -2,6 +2,7 @@ package workflow
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"maps"
@@ -9,6 +10,10 @@ import (
 
 	"github.com/rackstrap/rackstrap/hardware"
 )
+
+// maxWorkflow bounds a new workflow in bytes of JSON: half of a store's value, so
+// that its attempts have room.
+const maxWorkflow = 512 << 10
 
 // CreateWorkflow renders a template for a machine and makes it the machine's
 // active workflow; a connected worker starts at once. An empty name is made from
@@ -41,15 +46,29 @@ func (e *Engine) CreateWorkflow(ctx context.Context, name string, spec WorkflowS
 	if err != nil {
 		return nil, err
 	}
+	for i := range actions {
+		// an image that is not there is better known before the disk is wiped
+		if actions[i].Kind == KindImageWrite {
+			_, err := e.c.Resolve(ctx, h, nil, &actions[i])
+			c.Add(fmt.Sprintf("actions[%d] (%s)", i, actions[i].Name), err)
+		}
+	}
+	if err := c.Err(); err != nil {
+		return nil, err
+	}
 	w := &Workflow{
 		Meta: hardware.Meta{Name: name, Created: now},
 		Spec: spec,
 		Status: Status{
 			State: StatePending, HardwareUID: h.Meta.UID, Timeout: t.Spec.Timeout, Actions: actions,
-			Message: "waits for the machine to netboot",
+			Message: "waits for the machine to netboot", SecretParams: t.secrets(),
 		},
 	}
 	w.Spec.Params = maps.Clone(spec.Params)
+	if b, err := json.Marshal(w); err != nil || len(b) > maxWorkflow {
+		c.Addf("spec.params", "and the rendered actions have %d bytes together, the limit is %d", len(b), maxWorkflow)
+		return nil, c.Err()
+	}
 	return w, e.start(ctx, w)
 }
 
@@ -82,8 +101,12 @@ func (e *Engine) start(ctx context.Context, w *Workflow) error {
 			return err
 		}
 		m.active, m.wake = w.Meta.Name, e.c.Now()
-		if m.session != nil {
-			return e.step(ctx, m, Input{Worker: &WorkerInput{Boot: m.session.boot}})
+		if m.session == nil {
+			return nil
+		}
+		// The workflow exists; what fails from here on is tried again by the clock.
+		if err := e.step(context.WithoutCancel(ctx), m, Input{Worker: &WorkerInput{Boot: m.session.boot}}); err != nil {
+			e.c.Log.Error("workflow not started at once", "workflow", w.Meta.Name, "err", err)
 		}
 		return nil
 	}

@@ -57,6 +57,7 @@ type machine struct {
 	session *Session
 	active  string // name of the active workflow
 	wake    time.Time
+	current *Assignment // the attempt that runs
 }
 
 // NewEngine makes an Engine; Run must be called for time to pass.
@@ -78,7 +79,7 @@ func (e *Engine) Run(ctx context.Context) error {
 	for _, w := range active {
 		m := e.machine(w.Status.HardwareUID)
 		m.mu.Lock()
-		m.active, m.wake = w.Meta.Name, now
+		m.active, m.wake, m.current = w.Meta.Name, now, running(w)
 		m.mu.Unlock()
 	}
 	close(e.ready)
@@ -157,9 +158,9 @@ func (e *Engine) step(ctx context.Context, m *machine, in Input) error {
 		if err != nil {
 			return err
 		}
-		c := Context{Now: e.c.Now()}
-		if m.session != nil {
-			c.Boot = m.session.boot
+		c, err := e.context(ctx, m)
+		if err != nil {
+			return err
 		}
 		st := w.Next(in, c)
 		if st.Changed {
@@ -171,10 +172,40 @@ func (e *Engine) step(ctx context.Context, m *machine, in Input) error {
 				return err
 			}
 		}
-		m.wake = st.Wake
+		m.wake, m.current = st.Wake, running(w)
 		e.after(ctx, m, w, st)
 		return nil
 	}
+}
+
+// context is what a step of this machine's workflow must know.
+func (e *Engine) context(ctx context.Context, m *machine) (Context, error) {
+	c := Context{Now: e.c.Now()}
+	if m.session == nil {
+		return c, nil
+	}
+	c.Boot = m.session.boot
+	h, _, err := e.load(ctx, m.uid)
+	if err != nil {
+		return c, err
+	}
+	if next := NextBoot(h, true); next.Target != hardware.TargetWorker {
+		c.Paused = next.Reason
+	}
+	return c, nil
+}
+
+// running is the attempt of w that runs, nil if none does.
+func running(w *Workflow) *Assignment {
+	st := &w.Status
+	if st.State != StateRunning || st.Current >= len(st.Actions) {
+		return nil
+	}
+	n := len(st.Actions[st.Current].Attempts)
+	if n == 0 || st.Actions[st.Current].Attempts[n-1].State != StateRunning {
+		return nil
+	}
+	return &Assignment{Workflow: w.Meta.UID, Action: st.Current, Attempt: n - 1}
 }
 
 // commitStep writes the workflow, and the machine's state where it follows.
@@ -204,7 +235,7 @@ func (e *Engine) after(ctx context.Context, m *machine, w *Workflow, st Step) {
 		m.session.send(Command{Cancel: st.Stop})
 	}
 	if w.Status.State.Ended() {
-		m.active, m.wake = "", time.Time{}
+		m.active, m.wake, m.current = "", time.Time{}, nil
 		e.mu.Lock()
 		delete(e.progress, w.Meta.Name)
 		e.mu.Unlock()
@@ -254,6 +285,28 @@ func finish(w *Workflow) *Finish {
 	default:
 		return &Finish{What: FinishReboot}
 	}
+}
+
+// Stats counts what the engine has in hand.
+type Stats struct {
+	Workers int // connected
+	Active  int // workflows that have not ended
+}
+
+// Stats counts the connected workers and the active workflows.
+func (e *Engine) Stats() Stats {
+	var s Stats
+	for _, m := range e.all() {
+		m.mu.Lock()
+		if m.session != nil {
+			s.Workers++
+		}
+		if m.active != "" {
+			s.Active++
+		}
+		m.mu.Unlock()
+	}
+	return s
 }
 
 // Progress is the latest progress of a workflow, if it reported any.

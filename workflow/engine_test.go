@@ -11,6 +11,7 @@ import (
 	"net/netip"
 	"path/filepath"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -27,6 +28,8 @@ type rig struct {
 	db  *store.DB
 	e   *workflow.Engine
 	hw  *hardware.Hardware
+
+	gone atomic.Bool // the image was deleted
 
 	mu    sync.Mutex
 	now   time.Time
@@ -72,8 +75,8 @@ func (r *rig) open() {
 	r.e = workflow.NewEngine(workflow.Config{
 		Store: r.db, Templates: r.db.TemplateByName, HardwareByName: r.db.HardwareByName,
 		Resolve: func(_ context.Context, _ *hardware.Hardware, _ *workflow.Workflow, a *workflow.Action) (json.RawMessage, error) {
-			if a.Kind == workflow.KindImageWrite && string(a.With) == `{"image":"gone"}` {
-				return nil, errors.New(`there is no image "gone"`)
+			if a.Kind == workflow.KindImageWrite && r.gone.Load() {
+				return nil, errors.New(`there is no image "debian"`)
 			}
 			return a.With, nil
 		},
@@ -292,27 +295,101 @@ func TestTokens(t *testing.T) {
 	if !hs.Hold || hs.HoldReason != hardware.ReasonTokenStolen {
 		t.Errorf("after a second key: %+v", hs)
 	}
-	if got := refused(tok2, key); got != hardware.ReasonOnHold {
-		t.Errorf("on hold: %s", got)
+	if got := refused(tok2, key); got != hardware.ReasonTokenExpired {
+		t.Errorf("the first key after the second: %s", got)
 	}
 	r.must(r.e.SetHold(r.ctx, r.hw.Meta.UID, false))
-	r.attach(tok2, key, nil)
+	if got := refused(tok2, key); got != hardware.ReasonTokenExpired {
+		t.Errorf("a token that two keys had, after the hold: %s", got)
+	}
+	r.pass(time.Minute)
+	_, tok3 := r.boot(3)
+	r.attach(tok3, newKey(), nil)
 }
 
 func TestUnresolvableOptionsEndTheWorkflow(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)
-	w := r.start("gone")
+	w := r.start("debian")
 	_, tok := r.boot(1)
 	s := r.attach(tok, newKey(), nil)
+	r.gone.Store(true)
 	r.report(s, assigned(t, s).Assignment, workflow.StateSucceeded)
 	got, err := r.db.Workflow(r.ctx, w.Meta.Name)
 	r.must(err)
-	if got.Status.State != workflow.StateFailed || got.Status.Message != `action "write": there is no image "gone"` {
+	if got.Status.State != workflow.StateFailed || got.Status.Message != `action "write": there is no image "debian"` {
 		t.Errorf("%s: %q", got.Status.State, got.Status.Message)
 	}
 	if hs, _ := r.state(); hs.State != hardware.StateFailed {
 		t.Errorf("the wiped machine is %s", hs.State)
+	}
+}
+
+func TestUnknownImageIsRefusedBeforeTheWipe(t *testing.T) {
+	t.Parallel()
+	r := newRig(t)
+	r.gone.Store(true)
+	_, err := r.e.CreateWorkflow(r.ctx, "", workflow.WorkflowSpec{Hardware: "m1", Template: "install", Params: map[string]any{"image": "debian"}})
+	var bad *hardware.Invalid
+	if !errors.As(err, &bad) {
+		t.Fatalf("got %v", err)
+	}
+}
+
+// TestSwitchesBindAConnectedWorker shows that hold and allowWorkflow keep a worker
+// that is there already from being given the next action, until they are undone.
+func TestSwitchesBindAConnectedWorker(t *testing.T) {
+	t.Parallel()
+	r := newRig(t)
+	r.start("debian")
+	_, tok := r.boot(1)
+	key := newKey()
+	s := r.attach(tok, key, nil)
+	first := assigned(t, s)
+	r.must(r.e.SetHold(r.ctx, r.hw.Meta.UID, true))
+	r.report(s, first.Assignment, workflow.StateSucceeded)
+	none := func(when string) {
+		t.Helper()
+		for _, c := range s.Take() {
+			if c.Assign != nil {
+				t.Fatalf("%s: the worker was given %s", when, c.Assign.Name)
+			}
+		}
+	}
+	none("on hold")
+	s = r.attach(tok, key, nil) // a reconnect on hold is let in, and waits
+	none("on hold, after a reconnect")
+	r.must(r.e.SetHold(r.ctx, r.hw.Meta.UID, false))
+	h, err := r.db.HardwareByName(r.ctx, "m1")
+	r.must(err)
+	no := false
+	h.Spec.Netboot.AllowWorkflow = &no
+	r.must(r.db.UpdateHardware(r.ctx, h))
+	s = r.attach(tok, key, nil)
+	none("allowWorkflow: false")
+	h.Spec.Netboot.AllowWorkflow, h.Meta.Revision = nil, 0
+	r.must(r.db.UpdateHardware(r.ctx, h))
+	r.pass(time.Minute)
+	<-s.Wake() // by the engine's clock
+	if a := assigned(t, s); a.Action != 1 {
+		t.Errorf("assigned action %d, want 1", a.Action)
+	}
+}
+
+func TestSwitchBetweenScriptAndWorker(t *testing.T) {
+	t.Parallel()
+	r := newRig(t)
+	r.start("debian")
+	_, tok := r.boot(1)
+	h, err := r.db.HardwareByName(r.ctx, "m1")
+	r.must(err)
+	no := false
+	h.Spec.Netboot.AllowWorkflow = &no
+	r.must(r.db.UpdateHardware(r.ctx, h))
+	_, err = r.e.Redeem(r.ctx, tok, newKey(), client)
+	var ref *workflow.Refused
+	if !errors.As(err, &ref) || ref.Reason != hardware.ReasonWorkflowDenied {
+		t.Errorf("got %v", err)
 	}
 }
 

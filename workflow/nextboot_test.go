@@ -52,6 +52,7 @@ func TestSupersedes(t *testing.T) {
 		{"the first of all", nil, 7, false, true},
 		{"a retransmission", at(hardware.PhaseAddress, 8*time.Second), 7, false, false},
 		{"another power-on", at(hardware.PhaseAddress, 8*time.Second), 8, false, true},
+		{"a flood of first packets", at(hardware.PhaseDHCP, time.Second), 8, false, false},
 		{"a ROM with a fixed xid, after the program", at(hardware.PhaseProgram, 8*time.Second), 7, false, true},
 		{"a ROM with a fixed xid, minutes later", at(hardware.PhaseAddress, 3*time.Minute), 7, false, true},
 		{"our iPXE after the firmware", at(hardware.PhaseProgram, 8*time.Second), 9, true, false},

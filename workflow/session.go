@@ -69,17 +69,17 @@ func (e *Engine) redeem(ctx context.Context, m *machine, bootID string, key ed25
 	case b == nil || b.ID != bootID:
 		return refuse(hardware.ReasonTokenSuperseded)
 	case b.WorkerKey != nil && subtle.ConstantTimeCompare(b.WorkerKey, key) != 1:
-		held := *mc
-		held.Status.Hold, held.Status.HoldReason = true, hardware.ReasonTokenStolen
-		ev := e.event(h, bootID, hardware.ReasonTokenStolen, "from "+from.String())
-		if err := e.c.Store.Commit(ctx, &Change{Machine: &held, Events: []Event{ev}}); err != nil {
-			return Admission{}, err
+		if b.Closed || mc.Status.Hold {
+			// an old recording of the token; nothing depends on it any more
+			return refuse(hardware.ReasonTokenExpired)
 		}
-		return Admission{}, &Refused{hardware.ReasonTokenStolen}
-	case mc.Status.Hold:
-		return refuse(hardware.ReasonOnHold)
+		return Admission{}, e.stolen(ctx, m, h, mc, from)
 	case b.WorkerKey == nil && (now.After(b.Deadline) || b.Closed):
 		return refuse(hardware.ReasonTokenExpired)
+	case b.WorkerKey == nil:
+		if next := NextBoot(h, e.isActive(ctx, mc)); next.Target != hardware.TargetWorker {
+			return refuse(next.Reason)
+		}
 	}
 	if b.WorkerKey == nil {
 		nb := *b
@@ -94,6 +94,38 @@ func (e *Engine) redeem(ctx context.Context, m *machine, bootID string, key ed25
 		e.note(h, bootID, hardware.ReasonWorkerConnected, "again, from "+from.String())
 	}
 	return Admission{Boot: b.ID, UID: m.uid, Machine: h.Meta.Name, Scope: b.Next.Scope}, nil
+}
+
+// stolen ends a boot whose token came with a second key. Which of the two keys is
+// the machine's nobody can tell, so neither is good any more: the session is
+// closed, the machine is on hold, and only another boot makes another token.
+func (e *Engine) stolen(ctx context.Context, m *machine, h *hardware.Hardware, mc *Machine, from netip.Addr) error {
+	b := *mc.Boot
+	b.Closed, b.WorkerKey = true, nil
+	held := *mc
+	held.Boot = &b
+	held.Status.Hold, held.Status.HoldReason = true, hardware.ReasonTokenStolen
+	ev := e.event(h, b.ID, hardware.ReasonTokenStolen, "from "+from.String())
+	if err := e.c.Store.Commit(ctx, &Change{Machine: &held, Events: []Event{ev}}); err != nil {
+		return err
+	}
+	if m.session != nil {
+		m.session.close(hardware.ReasonTokenStolen.Sentence())
+		m.session = nil
+	}
+	return &Refused{hardware.ReasonTokenStolen}
+}
+
+// TooOld notes that a worker speaks a protocol that is no longer spoken, if its
+// token is genuine.
+func (e *Engine) TooOld(ctx context.Context, token string, from netip.Addr) {
+	boot, uid, ok := parseToken(e.c.TokenKey, token)
+	if !ok {
+		return
+	}
+	if h, err := e.c.Store.Hardware(ctx, uid); err == nil {
+		e.note(h, boot, hardware.ReasonWorkerTooOld, "from "+from.String())
+	}
 }
 
 // Command is one thing the appliance tells a worker; one field is set.
@@ -158,12 +190,17 @@ func (e *Engine) Attach(ctx context.Context, adm Admission, running *Assignment)
 	if m.active == "" {
 		mc, err := e.c.Store.Machine(ctx, m.uid)
 		if err != nil {
+			m.session = nil
 			return nil, err
 		}
 		s.send(Command{Finish: idle(mc.Status)})
 		return s, nil
 	}
-	return s, e.step(ctx, m, Input{Worker: &WorkerInput{Boot: adm.Boot, Running: running}})
+	if err := e.step(ctx, m, Input{Worker: &WorkerInput{Boot: adm.Boot, Running: running}}); err != nil {
+		m.session = nil
+		return nil, err
+	}
+	return s, nil
 }
 
 // idle is what a worker does whose machine has no workflow (any more).
@@ -214,6 +251,12 @@ func (s *Session) Detach() {
 		return
 	}
 	s.m.session = nil
+	if s.m.active == "" {
+		return // it was told to restart, or had nothing to do
+	}
+	if h, err := s.e.c.Store.Hardware(context.Background(), s.m.uid); err == nil {
+		s.e.note(h, s.boot, hardware.ReasonWorkerLost, "the workflow waits for it to come back")
+	}
 }
 
 // Report applies the end of an attempt; when it returns nil it is on disk and may
@@ -272,8 +315,15 @@ func (s *Session) Progress(p Progress) {
 	s.e.mu.Unlock()
 }
 
-// Log keeps a piece of an attempt's log.
+// Log keeps a piece of the running attempt's log; what belongs to another attempt
+// is dropped.
 func (s *Session) Log(a Assignment, text []byte) {
+	s.m.mu.Lock()
+	mine := s.m.session == s && s.m.current != nil && *s.m.current == a
+	s.m.mu.Unlock()
+	if !mine {
+		return
+	}
 	if err := s.e.c.Logs.Append(a, text); err != nil {
 		s.e.c.Log.Warn("attempt log not written", "workflow", a.Workflow, "err", err)
 	}

@@ -46,6 +46,9 @@ type Context struct {
 	Now time.Time
 	// Boot of the connected worker; empty when none is connected.
 	Boot string
+	// Paused, if not empty, is why no attempt may be started now: NextBoot would not
+	// boot this machine into the worker (a hold, a switch of the record).
+	Paused hardware.Reason
 }
 
 // Step is what follows from an input.
@@ -62,6 +65,8 @@ const (
 	// stopGrace is how long a worker may take to stop an attempt, and how long the
 	// appliance waits beyond an attempt's timeout for the worker's own report of it.
 	stopGrace = time.Minute
+	// pausedPoll is how often a paused workflow looks whether it may go on.
+	pausedPoll = 3 * time.Second
 	// maxInterrupted bounds the restarts of a machine within one action.
 	maxInterrupted = 10
 	// maxMessage bounds what a worker can make us keep per attempt, in bytes.
@@ -81,6 +86,9 @@ func (w *Workflow) Next(in Input, c Context) Step {
 			s.report(*in.Report)
 		case in.Cancel != nil:
 			s.cancel(*in.Cancel)
+		case w.Status.State == StatePending && c.Boot != "":
+			// the store refused when the workflow came to a worker that waits
+			s.worker(WorkerInput{Boot: c.Boot})
 		}
 		s.time()
 	}
@@ -142,7 +150,7 @@ func (s *stepper) worker(in WorkerInput) {
 		// time() starts the next attempt when its pause is over
 	case t.Boot == in.Boot && in.Running != nil && *in.Running == *s.assignment():
 		// it goes on
-	case t.Boot == in.Boot:
+	case t.Boot == in.Boot && s.c.Paused == "":
 		// the assignment was lost on the way, or its report is about to be repeated
 		s.out.Start = s.assignment()
 	default:
@@ -298,6 +306,14 @@ func (s *stepper) time() {
 		s.wake(at)
 		return
 	}
+	if s.c.Paused != "" {
+		if m := "waits: " + s.c.Paused.Sentence(); st.Message != m {
+			st.Message, s.out.Changed = m, true
+		}
+		s.wake(s.c.Now.Add(pausedPoll))
+		return
+	}
+	st.Message = ""
 	a := s.action()
 	a.State = StateRunning
 	a.Attempts = append(a.Attempts, Attempt{Boot: s.c.Boot, State: StateRunning, Started: s.c.Now})

@@ -124,6 +124,17 @@ func (t *Template) checkParameters(c *hardware.Checker) map[string]bool {
 	return declared
 }
 
+// secrets names the parameters of type secret.
+func (t *Template) secrets() []string {
+	var out []string
+	for _, p := range t.Spec.Parameters {
+		if p.Type == ParamSecret {
+			out = append(out, p.Name)
+		}
+	}
+	return out
+}
+
 // timeout is the limit of one attempt of the action; 0 is none.
 func (a ActionSpec) timeout() time.Duration {
 	if a.Timeout != nil {

@@ -56,6 +56,8 @@ type Status struct {
 	// Cancelling: somebody asked for the end; the running attempt is being stopped.
 	Cancelling      bool      `json:"cancelling,omitempty"`
 	CancelRequested time.Time `json:"cancelRequested,omitzero"`
+	// SecretParams names the parameters that were secret when the workflow was created.
+	SecretParams []string `json:"secretParams,omitempty"`
 	// Current is the index of the action that runs or comes next.
 	Current int      `json:"current"`
 	Actions []Action `json:"actions,omitempty"`

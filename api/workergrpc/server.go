@@ -13,6 +13,7 @@ import (
 	"log/slog"
 	"net"
 	"net/netip"
+	"runtime/debug"
 	"time"
 
 	"google.golang.org/grpc"
@@ -38,12 +39,15 @@ const (
 	maxMessage = 512 << 10 // bytes of one message
 	maxFacts   = 256 << 10
 	maxLog     = 64 << 10
+	// helloLimit is how long a stream may be open without a Hello.
+	helloLimit = 20 * time.Second
 )
 
 // Engine is what the server needs of workflow.Engine.
 type Engine interface {
 	Redeem(ctx context.Context, token string, key ed25519.PublicKey, from netip.Addr) (workflow.Admission, error)
 	Attach(ctx context.Context, a workflow.Admission, running *workflow.Assignment) (*workflow.Session, error)
+	TooOld(ctx context.Context, token string, from netip.Addr)
 }
 
 var _ Engine = (*workflow.Engine)(nil)
@@ -70,6 +74,7 @@ func New(e Engine, cert tls.Certificate, now func() time.Time, log *slog.Logger)
 			NextProtos:   []string{"h2"},
 		})),
 		grpc.MaxRecvMsgSize(maxMessage),
+		grpc.StreamInterceptor(s.survive),
 		grpc.MaxConcurrentStreams(4),
 		grpc.ConnectionTimeout(20*time.Second),
 		grpc.KeepaliveParams(keepalive.ServerParameters{Time: 20 * time.Second, Timeout: 20 * time.Second}),
@@ -89,6 +94,18 @@ func (s *Server) Serve(ctx context.Context, l net.Listener) error {
 		return err
 	}
 	return nil
+}
+
+// survive turns a panic over one worker's messages into the end of that worker's
+// stream: it must not take DHCP and everybody else's install down.
+func (s *Server) survive(srv any, stream grpc.ServerStream, _ *grpc.StreamServerInfo, handler grpc.StreamHandler) (err error) {
+	defer func() {
+		if r := recover(); r != nil {
+			s.log.Error("worker stream panicked", "panic", r, "stack", string(debug.Stack()))
+			err = status.Error(codes.Internal, "the appliance failed on this message")
+		}
+	}()
+	return handler(srv, stream)
 }
 
 // Session carries one worker.
@@ -152,7 +169,7 @@ func receive(ctx context.Context, stream workerpb.Worker_SessionServer, up chan<
 // admit reads Hello and redeems its token.
 func (s *Server) admit(stream workerpb.Worker_SessionServer) (workflow.Admission, *workerpb.Hello, error) {
 	var none workflow.Admission
-	m, err := stream.Recv()
+	m, err := first(stream)
 	if err != nil {
 		return none, nil, err
 	}
@@ -160,12 +177,13 @@ func (s *Server) admit(stream workerpb.Worker_SessionServer) (workflow.Admission
 	if hello == nil {
 		return none, nil, status.Error(codes.InvalidArgument, "the first message must be Hello")
 	}
-	if hello.GetProtocol() < MinProtocol || hello.GetProtocol() > Protocol+1 {
-		return none, nil, status.Errorf(codes.FailedPrecondition, "worker protocol %d is not spoken here (%d to %d): reboot to load the worker of this appliance", hello.GetProtocol(), MinProtocol, Protocol)
-	}
 	key, from, err := caller(stream.Context())
 	if err != nil {
 		return none, nil, err
+	}
+	if hello.GetProtocol() < MinProtocol || hello.GetProtocol() > Protocol {
+		s.engine.TooOld(stream.Context(), hello.GetToken(), from)
+		return none, nil, status.Errorf(codes.FailedPrecondition, "worker protocol %d is not spoken here (%d to %d): reboot to load the worker of this appliance", hello.GetProtocol(), MinProtocol, Protocol)
 	}
 	adm, err := s.engine.Redeem(stream.Context(), hello.GetToken(), key, from)
 	var refused *workflow.Refused
@@ -178,6 +196,28 @@ func (s *Server) admit(stream workerpb.Worker_SessionServer) (workflow.Admission
 		return none, nil, status.Error(codes.Unavailable, "the appliance cannot read or write its store; try again")
 	}
 	return adm, hello, nil
+}
+
+// first is the first message of a stream; a stranger must not hold one open
+// without it.
+func first(stream workerpb.Worker_SessionServer) (*workerpb.Up, error) {
+	type received struct {
+		m   *workerpb.Up
+		err error
+	}
+	got := make(chan received, 1)
+	go func() { // ends with the stream, which ends when Session returns
+		m, err := stream.Recv()
+		got <- received{m, err}
+	}()
+	late := time.NewTimer(helloLimit)
+	defer late.Stop()
+	select {
+	case r := <-got:
+		return r.m, r.err
+	case <-late.C:
+		return nil, status.Errorf(codes.DeadlineExceeded, "no Hello within %v", helloLimit)
+	}
 }
 
 // caller is the key of the client's certificate, proven by the TLS handshake, and
@@ -227,8 +267,8 @@ func (s *Server) handle(ctx context.Context, stream workerpb.Worker_SessionServe
 		}
 		return nil
 	case *workerpb.Up_Log:
-		if work && b.Log.GetAssignment() != nil {
-			sess.Log(*fromAssignment(b.Log.GetAssignment()), b.Log.GetText()[:min(len(b.Log.GetText()), maxLog)])
+		if a := fromAssignment(b.Log.GetAssignment()); work && a != nil {
+			sess.Log(*a, b.Log.GetText()[:min(len(b.Log.GetText()), maxLog)])
 		}
 		return nil
 	default:

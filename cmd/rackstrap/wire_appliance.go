@@ -67,6 +67,14 @@ func newAppliance(ctx context.Context, c config, log *slog.Logger) (_ *appliance
 	if err := addBuiltin(ctx, a.db); err != nil {
 		return nil, err
 	}
+	logs := &attemptLogs{dir: filepath.Join(c.Data, "logs")}
+	all, err := a.db.ListWorkflows(ctx)
+	if err != nil {
+		return nil, err
+	}
+	if err := logs.sweep(all); err != nil {
+		return nil, err
+	}
 	a.recorder = store.NewRecorder(a.db, log)
 	r := resolver{
 		image: a.db.ImageByName, subnets: a.db.View().Subnets,
@@ -74,7 +82,7 @@ func newAppliance(ctx context.Context, c config, log *slog.Logger) (_ *appliance
 	}
 	a.engine = workflow.NewEngine(workflow.Config{
 		Store: a.db, Templates: a.db.TemplateByName, HardwareByName: a.db.HardwareByName,
-		Resolve: r.resolve, Logs: &attemptLogs{dir: filepath.Join(c.Data, "logs")}, Note: a.recorder.Note,
+		Resolve: r.resolve, Logs: logs, Note: a.recorder.Note,
 		TokenKey: a.id.tokenKey, Now: time.Now, Log: log,
 	})
 	return a, nil
@@ -200,7 +208,7 @@ func (a *appliance) readiness() error {
 }
 
 func (a *appliance) httpPart(b *httpBoots) (part, error) {
-	l, err := net.Listen("tcp", a.c.HTTP.Listen)
+	l, err := listenLimited(a.c.HTTP.Listen)
 	if err != nil {
 		return part{}, err
 	}
@@ -209,7 +217,7 @@ func (a *appliance) httpPart(b *httpBoots) (part, error) {
 }
 
 func (a *appliance) workerPart() (part, error) {
-	l, err := net.Listen("tcp", a.c.Worker.Listen)
+	l, err := listenLimited(a.c.Worker.Listen)
 	if err != nil {
 		return part{}, err
 	}

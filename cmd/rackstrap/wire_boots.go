@@ -35,8 +35,16 @@ func (b dhcpBoots) Acked(ctx context.Context, a dhcp.Acked) error {
 
 // Observe implements dhcp.Boots.
 func (b dhcpBoots) Observe(o dhcp.Observation) {
-	if h, ok := b.view.HardwareByUID(o.Hardware); ok {
-		b.engine.Observe(h, o.Boot, o.Reason, o.Detail, 0, 0)
+	h, ok := b.view.HardwareByUID(o.Hardware)
+	if !ok {
+		return
+	}
+	b.engine.Observe(h, o.Boot, o.Reason, o.Detail, 0, 0)
+	if o.Reason == hardware.ReasonAcked && o.Firmware == hardware.FirmwareNone && h.Status.State == hardware.StateProvisioned {
+		// no firmware, and our worker is not booted any more: it is the system itself
+		if m, ok := b.view.Machine(o.Hardware); ok && m.Boot != nil {
+			b.engine.Observe(h, m.Boot.ID, hardware.ReasonOSSeen, "", 0, 0)
+		}
 	}
 }
 

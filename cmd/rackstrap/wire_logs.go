@@ -1,7 +1,9 @@
 package main
 
 import (
+	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -23,6 +25,29 @@ type attemptLogs struct {
 var _ workflow.Logs = (*attemptLogs)(nil)
 
 var uidForm = regexp.MustCompile(`^[0-9A-Za-z-]{1,64}$`)
+
+// sweep removes the logs of workflows that are gone.
+func (l *attemptLogs) sweep(keep []*workflow.Workflow) error {
+	known := map[string]bool{}
+	for _, w := range keep {
+		known[w.Meta.UID] = true
+	}
+	dirs, err := os.ReadDir(l.dir)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	for _, d := range dirs {
+		if uidForm.MatchString(d.Name()) && !known[d.Name()] {
+			if err := os.RemoveAll(filepath.Join(l.dir, d.Name())); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
 
 // path is the file of one attempt. The workflow's uid comes from a worker, so its
 // form is checked before it becomes a file name.

@@ -19,6 +19,8 @@ import (
 type recordView interface {
 	HardwareByUID(uid string) (*hardware.Hardware, bool)
 	HardwareByMAC(mac hardware.MAC) (*hardware.Hardware, bool)
+	Machine(uid string) (workflow.Machine, bool)
+	BootingAt(client netip.Addr) (workflow.Machine, bool)
 }
 
 // tracker tells the engine what machines were seen to fetch. It knows a client by
@@ -53,6 +55,12 @@ func (t *tracker) who(client netip.Addr, mac hardware.MAC) (bootRef, bool) {
 	ref, ok := t.clients[client.Unmap()]
 	t.mu.Unlock()
 	if ok {
+		return ref, true
+	}
+	// after a restart of the daemon the boots under way are in the store only
+	if m, booting := t.view.BootingAt(client.Unmap()); booting {
+		ref = bootRef{m.UID, m.Boot.ID}
+		t.acked(client, ref)
 		return ref, true
 	}
 	if h, known := t.view.HardwareByMAC(mac); known {
