@@ -56,7 +56,9 @@ demo-down: ## remove everything that make demo left
 .PHONY: test
 test: deps-lab build lint ## everything a submission must pass
 	@echo 'tests: unit, race, golden packets, namespaces, QEMU'
-	@CGO_ENABLED=1 RACKSTRAP_TEST_NOSKIP=1 RACKSTRAP_BIN=$(CURDIR)/bin/rackstrap $(GO) test -race -shuffle=on -timeout 24m -p 2 $(PKGS)
+	@CGO_ENABLED=1 RACKSTRAP_TEST_NOSKIP=1 $(GO) test -race -shuffle=on -timeout 20m -p 2 $$($(GO) list $(PKGS) | grep -v /deploy/lab/e2e)
+	@echo 'tests: one full install over UEFI and one over BIOS, with faults'
+	@RACKSTRAP_TEST_NOSKIP=1 RACKSTRAP_BIN=$(CURDIR)/bin/rackstrap $(GO) test -count=1 -timeout 20m ./deploy/lab/e2e
 
 .PHONY: lab
 lab: deps-lab build ## the netboot matrix, with its times

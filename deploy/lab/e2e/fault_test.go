@@ -45,6 +45,7 @@ func attempts(ctx context.Context, t *testing.T, r *rig.Rack, name string) []wor
 // attempt: the worker went on by itself. Then the finished machine, whose record
 // allows PXE for ever, netboots again and goes to its disk.
 func TestUEFIInstallOverADaemonKill(t *testing.T) {
+	t.Parallel() // half of a boot is waiting
 	r := newRack(t, "uefi")
 	addDebian(t, r)
 	ctx, cancel := context.WithTimeout(t.Context(), installTime)
@@ -97,7 +98,8 @@ func again(ctx context.Context, t *testing.T, r *rig.Rack, m *lab.Machine) {
 	if err := m.Reset(ctx); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := m.Console().Wait(ctx, from, "login:"); err != nil {
+	// the image's own words, from its own disk
+	if _, err := m.Console().Wait(ctx, from, "GRUB starts Debian"); err != nil {
 		t.Fatal(err)
 	}
 	events, _, err := r.Appliance.Client.ListEvents(ctx, clientFilter(m.Name()))
@@ -115,6 +117,7 @@ func again(ctx context.Context, t *testing.T, r *rig.Rack, m *lab.Machine) {
 // TestBIOSInstallOverAPowerCut: a disk that held another system, and a power cut
 // in the middle of image.write, end in an installed machine.
 func TestBIOSInstallOverAPowerCut(t *testing.T) {
+	t.Parallel()
 	r := newRack(t, "bios")
 	addDebian(t, r)
 	ctx, cancel := context.WithTimeout(t.Context(), installTime)

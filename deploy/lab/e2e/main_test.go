@@ -16,7 +16,7 @@ import (
 const binEnv = "RACKSTRAP_BIN"
 
 // installTime bounds one install under emulation on two cores that others use too.
-const installTime = 12 * time.Minute
+const installTime = 15 * time.Minute
 
 func newRack(t *testing.T, name string) *rig.Rack {
 	t.Helper()
