@@ -173,7 +173,7 @@ func (p *port) read(ctx context.Context, conn *net.UDPConn) error {
 			Networks: p.addresses(), Source: from.Addr().Unmap(), Dest: packetDest(oob[:oobn]),
 			RouteSource: p.routeSource,
 		}
-		p.s.enqueue(ctx, j)
+		p.s.enqueue(j)
 	}
 }
 

@@ -199,9 +199,9 @@ func (s *Server) work(ctx context.Context, q chan *job) {
 	}
 }
 
-// enqueue hands a packet to its queue. When that is full it waits: the socket's
-// buffer keeps what comes meanwhile, and the kernel drops what is too much.
-func (s *Server) enqueue(ctx context.Context, j *job) {
+// enqueue hands a packet to its queue. When that is full the packet is dropped: a
+// flood with one MAC must not keep the others waiting, and a client asks again.
+func (s *Server) enqueue(j *job) {
 	mac := []byte{}
 	if j.n >= headerSize {
 		mac = j.buf[chaddrOffset : chaddrOffset+6]
@@ -209,6 +209,8 @@ func (s *Server) enqueue(ctx context.Context, j *job) {
 	q := s.queues[maphash.Bytes(s.seed, mac)%shards]
 	select {
 	case q <- j:
-	case <-ctx.Done():
+	default:
+		s.Metrics.dropped.Inc()
+		s.jobs.Put(j)
 	}
 }
