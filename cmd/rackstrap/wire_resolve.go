@@ -18,7 +18,7 @@ type resolver struct {
 	subnets func() []*hardware.Subnet
 	// seedToken makes the path of a served seed; base is our HTTP listener as a
 	// machine knows it, http://10.0.0.1:7080.
-	seedToken func(workflow string) string
+	seedToken func(w *workflow.Workflow) string
 	base      func(ctx context.Context, uid string) (string, error)
 }
 
@@ -82,7 +82,7 @@ func (r resolver) cloudInit(ctx context.Context, h *hardware.Hardware, w *workfl
 		if err != nil {
 			return err
 		}
-		*o = workflow.CloudInit{Disk: o.Disk, Partition: o.Partition, MetaData: pointer(w, base+"/seed/"+r.seedToken(w.Meta.Name)+"/")}
+		*o = workflow.CloudInit{Disk: o.Disk, Partition: o.Partition, MetaData: pointer(w, base+"/seed/"+r.seedToken(w)+"/")}
 		return nil
 	}
 	f, err := makeSeed(h, r.subnets(), w, o)

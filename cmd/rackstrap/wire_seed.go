@@ -30,9 +30,11 @@ type seeds struct {
 	subnets  func() []*hardware.Subnet
 }
 
-// token is made of the workflow's name, the end in Unix seconds and a MAC over both.
-func (s *seeds) token(workflow string) string {
-	head := workflow + "." + strconv.FormatInt(s.now().Add(seedLife).Unix(), 10)
+// token is made of the workflow's name and uid, the end in Unix seconds and a MAC
+// over them. A later workflow of that name, maybe for another machine, has another
+// uid.
+func (s *seeds) token(w *workflow.Workflow) string {
+	head := w.Meta.Name + "." + w.Meta.UID + "." + strconv.FormatInt(s.now().Add(seedLife).Unix(), 10)
 	return head + "." + s.mac(head)
 }
 
@@ -46,15 +48,15 @@ func (s *seeds) mac(head string) string {
 // ours or has ended, so that neither can be told from the other.
 func (s *seeds) file(ctx context.Context, token, file string) ([]byte, error) {
 	p := strings.Split(token, ".")
-	if len(token) > 256 || len(p) != 3 || !hmac.Equal([]byte(s.mac(p[0]+"."+p[1])), []byte(p[2])) {
+	if len(token) > 256 || len(p) != 4 || !hmac.Equal([]byte(s.mac(strings.Join(p[:3], "."))), []byte(p[3])) {
 		return nil, fs.ErrNotExist
 	}
-	end, err := strconv.ParseInt(p[1], 10, 64)
+	end, err := strconv.ParseInt(p[2], 10, 64)
 	if err != nil || s.now().Unix() > end {
 		return nil, fs.ErrNotExist
 	}
 	w, err := s.workflow(ctx, p[0])
-	if errors.Is(err, workflow.ErrNotFound) {
+	if errors.Is(err, workflow.ErrNotFound) || (err == nil && w.Meta.UID != p[1]) {
 		return nil, fs.ErrNotExist
 	}
 	if err != nil {
@@ -104,5 +106,5 @@ func makeSeed(h *hardware.Hardware, subnets []*hardware.Subnet, w *workflow.Work
 // pointer is the meta-data of a disk seed that names a served one: cloud-init's
 // NoCloud reads on at seedfrom.
 func pointer(w *workflow.Workflow, url string) string {
-	return fmt.Sprintf("instance-id: %s\nseedfrom: %s\n", w.Meta.UID, url)
+	return fmt.Sprintf("instance-id: %q\nseedfrom: %q\n", w.Meta.UID, url)
 }

@@ -1,0 +1,148 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"strings"
+	"testing"
+
+	"github.com/rackstrap/rackstrap/hardware"
+	"github.com/rackstrap/rackstrap/workflow"
+)
+
+const (
+	sumA = "aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa"
+	sumB = "sha512:" + sumA + sumA
+)
+
+func resolverOf(s *site) resolver {
+	return resolver{
+		image: s.db.ImageByName, subnets: s.db.View().Subnets,
+		seedToken: func(w *workflow.Workflow) string { return "token-of-" + w.Meta.Name },
+		base:      func(context.Context, string) (string, error) { return "http://10.0.0.1:7080", nil },
+	}
+}
+
+// resolve is the resolved options of one action.
+func resolve(t *testing.T, r resolver, h *hardware.Hardware, w *workflow.Workflow, kind workflow.Kind, options workflow.Options) (workflow.Options, error) {
+	t.Helper()
+	with, err := json.Marshal(options)
+	if err != nil {
+		t.Fatal(err)
+	}
+	raw, err := r.resolve(t.Context(), h, w, &workflow.Action{Kind: kind, With: with})
+	if err != nil {
+		return nil, err
+	}
+	o, err := workflow.DecodeOptions(kind, raw)
+	if err != nil {
+		t.Fatalf("the worker cannot read %s: %v", raw, err)
+	}
+	return o, nil
+}
+
+func TestResolveImage(t *testing.T) {
+	t.Parallel()
+	s := newSite(t)
+	for name, spec := range map[string]workflow.ImageSpec{
+		"kept":      {Blob: sumA, Bytes: 7, Format: "zst"},
+		"elsewhere": {URL: "https://images.example/debian.raw.xz", Checksum: sumB, Format: "xz"},
+		"unsure":    {URL: "http://images.example/x"},
+		"arm":       {URL: "http://images.example/arm", Arch: "arm64"},
+	} {
+		s.must(s.db.CreateImage(t.Context(), &workflow.Image{Meta: hardware.Meta{Name: name}, Spec: spec}))
+	}
+	r := resolverOf(s)
+	for name, tc := range map[string]struct {
+		machine    string
+		give, want workflow.ImageWrite
+		wrong      string
+	}{
+		"kept":                {"m1", workflow.ImageWrite{Image: "kept"}, workflow.ImageWrite{Image: "/images/" + sumA, Checksum: "sha256:" + sumA, Format: "zst"}, ""},
+		"elsewhere":           {"m1", workflow.ImageWrite{Image: "elsewhere", Disk: "largest"}, workflow.ImageWrite{Image: "https://images.example/debian.raw.xz", Checksum: sumB, Format: "xz", Disk: "largest"}, ""},
+		"unsure":              {"m1", workflow.ImageWrite{Image: "unsure"}, workflow.ImageWrite{Image: "http://images.example/x"}, ""},
+		"the action's word":   {"m1", workflow.ImageWrite{Image: "kept", Checksum: "sha256:" + sumA[1:] + "b", Format: "raw"}, workflow.ImageWrite{Image: "/images/" + sumA, Checksum: "sha256:" + sumA[1:] + "b", Format: "raw"}, ""},
+		"a URL":               {"m1", workflow.ImageWrite{Image: "https://a.example/kept", Format: "gz", CA: "pem", Checksum: sumB}, workflow.ImageWrite{Image: "https://a.example/kept", Format: "gz", CA: "pem", Checksum: sumB}, ""},
+		"a URL for the other": {"m2", workflow.ImageWrite{Image: "http://a.example/x"}, workflow.ImageWrite{Image: "http://a.example/x"}, ""},
+		"missing":             {"m1", workflow.ImageWrite{Image: "gone"}, workflow.ImageWrite{}, "there is no image \"gone\" (see `rackstrap image list`, add it with `rackstrap image add gone FILE`)"},
+		"wrong arch":          {"m1", workflow.ImageWrite{Image: "arm"}, workflow.ImageWrite{}, `image "arm" is for arm64, hardware "m1" is amd64`},
+		"wrong arch, unsaid":  {"m2", workflow.ImageWrite{Image: "kept"}, workflow.ImageWrite{}, `image "kept" is for amd64, hardware "m2" is arm64`},
+		"right arch":          {"m2", workflow.ImageWrite{Image: "arm"}, workflow.ImageWrite{Image: "http://images.example/arm"}, ""},
+	} {
+		o, err := resolve(t, r, s.machine(tc.machine), nil, workflow.KindImageWrite, &tc.give)
+		switch {
+		case tc.wrong != "":
+			if err == nil || err.Error() != tc.wrong {
+				t.Errorf("%s: %v, want %s", name, err, tc.wrong)
+			}
+		case err != nil || *o.(*workflow.ImageWrite) != tc.want:
+			t.Errorf("%s: %+v, %v", name, o, err)
+		}
+	}
+	broken := errors.New("disk on fire")
+	r.image = func(context.Context, string) (*workflow.Image, error) { return nil, broken }
+	if _, err := resolve(t, r, s.machine("m1"), nil, workflow.KindImageWrite, &workflow.ImageWrite{Image: "kept"}); !errors.Is(err, broken) {
+		t.Errorf("a store that fails: %v", err)
+	}
+}
+
+func TestResolveNetwork(t *testing.T) {
+	t.Parallel()
+	s := newSite(t)
+	r := resolverOf(s)
+	o, err := resolve(t, r, s.machine("m1"), nil, workflow.KindNetworkConfig, &workflow.NetworkConfig{Renderer: "netplan"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	n := o.(*workflow.NetworkConfig)
+	for _, want := range []string{"version: 2\n", `macaddress: "02:00:00:00:00:00"`, `"10.0.0.5/24"`, `via: "10.0.0.1"`} {
+		if n.Renderer != "netplan" || !strings.Contains(n.Config, want) {
+			t.Errorf("made from the record: %+v, want %q", n, want)
+		}
+	}
+	o, err = resolve(t, r, s.machine("m1"), nil, workflow.KindNetworkConfig, &workflow.NetworkConfig{Config: "version: 2\n"})
+	if err != nil || o.(*workflow.NetworkConfig).Config != "version: 2\n" {
+		t.Errorf("given: %+v, %v", o, err)
+	}
+}
+
+func TestResolveCloudInit(t *testing.T) {
+	t.Parallel()
+	s := newSite(t)
+	r := resolverOf(s)
+	w := &workflow.Workflow{Meta: hardware.Meta{Name: "w1", UID: "01JD0000000000000000000000"}}
+	o, err := resolve(t, r, s.machine("m1"), w, workflow.KindCloudInit, &workflow.CloudInit{Partition: "2", VendorData: "v"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	c := o.(*workflow.CloudInit)
+	if c.Partition != "2" || c.VendorData != "v" || !strings.Contains(c.UserData, "ssh-ed25519 AAAA m1") || !strings.HasPrefix(c.MetaData, "instance-id: \"01JD") {
+		t.Errorf("written out: %+v", c)
+	}
+	// Served: nothing that may be secret goes to the disk.
+	o, err = resolve(t, r, s.machine("m1"), w, workflow.KindCloudInit, &workflow.CloudInit{Disk: "largest", Serve: true, UserData: "password", VendorData: "password"})
+	want := workflow.CloudInit{Disk: "largest", MetaData: "instance-id: \"01JD0000000000000000000000\"\nseedfrom: \"http://10.0.0.1:7080/seed/token-of-w1/\"\n"}
+	if err != nil || *o.(*workflow.CloudInit) != want {
+		t.Errorf("served: %+v, %v", o, err)
+	}
+	unknown := errors.New("the machine has no boot that knows our address")
+	r.base = func(context.Context, string) (string, error) { return "", unknown }
+	if _, err := resolve(t, r, s.machine("m1"), w, workflow.KindCloudInit, &workflow.CloudInit{Serve: true}); !errors.Is(err, unknown) {
+		t.Errorf("no address: %v", err)
+	}
+}
+
+func TestResolveRefuses(t *testing.T) {
+	t.Parallel()
+	r := resolver{}
+	for _, a := range []workflow.Action{{Kind: "shell"}, {Kind: workflow.KindDiskWipe, With: json.RawMessage(`{"disc":"x"}`)}} {
+		if b, err := r.resolve(t.Context(), nil, nil, &a); err == nil {
+			t.Errorf("%s: %s", a.Kind, b)
+		}
+	}
+	b, err := r.resolve(t.Context(), nil, nil, &workflow.Action{Kind: workflow.KindDiskWipe, With: json.RawMessage(`{"disk":"all"}`)})
+	if err != nil || string(b) != `{"disk":"all"}` {
+		t.Errorf("nothing to fill in: %s, %v", b, err)
+	}
+}
