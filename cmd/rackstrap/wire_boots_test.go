@@ -4,6 +4,7 @@ import (
 	"log/slog"
 	"net/http"
 	"net/http/httptest"
+	"net/netip"
 	"os"
 	"strings"
 	"testing"
@@ -11,13 +12,14 @@ import (
 	"github.com/rackstrap/rackstrap/hardware"
 	"github.com/rackstrap/rackstrap/ipxe"
 	"github.com/rackstrap/rackstrap/store/image"
+	"github.com/rackstrap/rackstrap/workflow"
 )
 
 // noRecords is a view of no machines.
-type noRecords struct{}
+type noRecords struct{ recordView }
 
-func (noRecords) HardwareByUID(string) (*hardware.Hardware, bool)       { return nil, false }
 func (noRecords) HardwareByMAC(hardware.MAC) (*hardware.Hardware, bool) { return nil, false }
+func (noRecords) BootingAt(netip.Addr) (workflow.Machine, bool)         { return workflow.Machine{}, false }
 
 func TestImageThatIsNotKept(t *testing.T) {
 	t.Parallel()

@@ -19,8 +19,9 @@ import (
 
 // Errors of Store.
 var (
-	// ErrNotFound: there is no such blob.
-	ErrNotFound = errors.New("no such image file")
+	// ErrNotFound: there is no such blob. It is an fs.ErrNotExist, as servers of files
+	// expect.
+	ErrNotFound = fmt.Errorf("no such image file: %w", fs.ErrNotExist)
 	// ErrChecksum: the bytes are not those that were announced.
 	ErrChecksum = errors.New("checksum differs")
 	// ErrQuota: the images together would be larger than they may be.
