@@ -37,15 +37,16 @@ func (t *Template) Unredacted(old *Template) *Template {
 	return out
 }
 
-// Redacted is a copy of the workflow without its secrets: parameters that the
-// template declares secret, options that are tagged so, and those parameters'
-// values wherever else they were written into. t is the workflow's template;
-// where it is gone (nil), every parameter counts as secret.
+// Redacted is a copy of the workflow without its secrets: parameters that were
+// secret when it was created or that the template declares so today, options that
+// are tagged so, and those parameters' values wherever else they were written into.
+// t is the workflow's template; where it is gone (nil), every parameter counts as
+// secret. Options that may hold a default that t no longer tells are hidden whole.
 func (w *Workflow) Redacted(t *Template) *Workflow {
 	out := hardware.Redact(w)
 	var values []string
 	for name, v := range out.Spec.Params {
-		if !secretParam(t, name) {
+		if !secretParam(t, name) && !slices.Contains(w.Status.SecretParams, name) {
 			continue
 		}
 		if s, ok := v.(string); ok && s != "" {
@@ -53,11 +54,19 @@ func (w *Workflow) Redacted(t *Template) *Workflow {
 		}
 		out.Spec.Params[name] = hardware.Redacted
 	}
-	if t != nil {
-		for _, p := range t.Spec.Parameters {
-			if s, ok := p.Default.(string); ok && s != "" && p.Type == ParamSecret {
-				values = append(values, s)
+	defaults := t.secretDefaults(w.Status.SecretParams)
+	for _, name := range w.Status.SecretParams {
+		_, given := out.Spec.Params[name]
+		if _, known := defaults[name]; !given && !known {
+			for i := range out.Status.Actions {
+				out.Status.Actions[i].With = hiddenWith(out.Status.Actions[i].With)
 			}
+			return out
+		}
+	}
+	for _, s := range defaults {
+		if s != "" {
+			values = append(values, s)
 		}
 	}
 	// the longest first: one secret may hold another
@@ -65,6 +74,21 @@ func (w *Workflow) Redacted(t *Template) *Workflow {
 	for i := range out.Status.Actions {
 		a := &out.Status.Actions[i]
 		a.With = redactWith(a.Kind, a.With, values)
+	}
+	return out
+}
+
+// secretDefaults are the defaults of the parameters that t declares secret, and of
+// those that once were, by name.
+func (t *Template) secretDefaults(once []string) map[string]string {
+	out := map[string]string{}
+	if t == nil {
+		return out
+	}
+	for _, p := range t.Spec.Parameters {
+		if s, ok := p.Default.(string); ok && (p.Type == ParamSecret || slices.Contains(once, p.Name)) {
+			out[p.Name] = s
+		}
 	}
 	return out
 }
@@ -95,7 +119,7 @@ func redactWith(k Kind, with json.RawMessage, values []string) json.RawMessage {
 	if len(with) == 0 {
 		return with
 	}
-	hidden, _ := json.Marshal(hardware.Redacted)
+	hidden := hiddenWith(with)
 	o, err := DecodeOptions(k, with)
 	if err != nil {
 		return hidden
@@ -113,6 +137,15 @@ func redactWith(k Kind, with json.RawMessage, values []string) json.RawMessage {
 		return hidden
 	}
 	return raw
+}
+
+// hiddenWith stands for options that are not shown at all.
+func hiddenWith(with json.RawMessage) json.RawMessage {
+	if len(with) == 0 {
+		return with
+	}
+	hidden, _ := json.Marshal(hardware.Redacted)
+	return hidden
 }
 
 func hide(v any, values []string) any {

@@ -65,6 +65,43 @@ func TestWorkflowRedacted(t *testing.T) {
 	}
 }
 
+// What was secret once stays so, whatever happens to the template.
+func TestWorkflowRedactedAfterTheTemplateChanged(t *testing.T) {
+	t.Parallel()
+	w := &Workflow{
+		Spec: WorkflowSpec{Params: map[string]any{"password": "tops3cret", "image": "debian-12"}},
+		Status: Status{SecretParams: []string{"password", "fallback"}, Actions: []Action{
+			{Kind: KindCloudInit, With: json.RawMessage(`{"metaData":"p=tops3cret q=hunter2 i=debian-12"}`)}, {Kind: KindReboot},
+		}},
+	}
+	for _, tc := range []struct {
+		name  string
+		tmpl  *Template
+		image bool
+	}{
+		{"both are strings now", &Template{Spec: TemplateSpec{Parameters: []Parameter{{Name: "password"}, {Name: "fallback", Default: "hunter2"}, {Name: "image"}}}}, true},
+		{"the default is gone", &Template{Spec: TemplateSpec{Parameters: []Parameter{{Name: "password"}, {Name: "fallback", Type: ParamSecret}, {Name: "image"}}}}, false},
+		{"the parameters are gone", &Template{Spec: TemplateSpec{Parameters: []Parameter{{Name: "image"}}}}, false},
+		{"the template is gone", nil, false},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			t.Parallel()
+			raw, err := json.Marshal(w.Redacted(tc.tmpl))
+			if err != nil {
+				t.Fatal(err)
+			}
+			for _, s := range []string{"tops3cret", "hunter2"} {
+				if strings.Contains(string(raw), s) {
+					t.Errorf("%s is shown in %s", s, raw)
+				}
+			}
+			if got := strings.Contains(string(raw), "i=debian-12"); got != tc.image {
+				t.Errorf("options are shown: %v, want %v: %s", got, tc.image, raw)
+			}
+		})
+	}
+}
+
 func TestTemplateRedacted(t *testing.T) {
 	t.Parallel()
 	tmpl := &Template{Spec: TemplateSpec{Parameters: []Parameter{{Name: "a", Type: ParamSecret, Default: "x"}, {Name: "b", Default: "y"}, {Name: "c", Type: ParamSecret, Default: ""}}}}
