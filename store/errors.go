@@ -52,3 +52,7 @@ func (e *LimitError) Error() string {
 
 // Is makes it an ErrLimit.
 func (e *LimitError) Is(target error) bool { return target == ErrLimit }
+
+// TooLarge is always true: callers that do not know this package tell the error by
+// it.
+func (e *LimitError) TooLarge() bool { return true }

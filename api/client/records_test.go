@@ -3,6 +3,7 @@ package client_test
 import (
 	"encoding/json"
 	"errors"
+	"fmt"
 	"net/http"
 	"strings"
 	"testing"
@@ -157,6 +158,27 @@ spec: {prefix: 10.1.0.0/24}
 	p = wantProblem(t, err, http.StatusUnprocessableEntity, api.CodePartiallyApplied, "1 of 2")
 	if got, want := outcomes(p.Results), "a=created b=error"; got != want {
 		t.Errorf("got %s, want %s", got, want)
+	}
+}
+
+// A record that passes its own checks may still be larger than the store takes.
+func TestRecordBeyondTheStore(t *testing.T) {
+	t.Parallel()
+	d := start(t)
+	big := &workflow.Template{Meta: hardware.Meta{Name: "big"}}
+	for i := range 3 {
+		big.Spec.Actions = append(big.Spec.Actions, workflow.ActionSpec{
+			Name: fmt.Sprintf("write-%d", i), Kind: workflow.KindFileWrite, With: map[string]any{"path": "/etc/x", "content": strings.Repeat("x", 400<<10)},
+		})
+	}
+	_, err := d.c.Templates.Create(t.Context(), big)
+	if p := wantProblem(t, err, http.StatusRequestEntityTooLarge, api.CodeTooLarge, "the limit is 1048576"); p.Hint == "" {
+		t.Error("no hint")
+	}
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if strings.Contains(d.log.String(), "level=ERROR") {
+		t.Errorf("log: %s", d.log.String())
 	}
 }
 

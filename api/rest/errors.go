@@ -18,6 +18,12 @@ import (
 	"github.com/rackstrap/rackstrap/workflow"
 )
 
+// tooLarge is an error of the store: a record is larger than it keeps.
+type tooLarge interface {
+	error
+	TooLarge() bool
+}
+
 // problem is err as HTTP has it. It is the one place where that is decided.
 // Errors that nobody planned for keep their text out of the answer.
 func problem(err error) *api.Problem {
@@ -25,6 +31,7 @@ func problem(err error) *api.Problem {
 	var invalid *hardware.Invalid
 	var syntax *document.SyntaxError
 	var large *http.MaxBytesError
+	var limit tooLarge
 	switch {
 	case errors.As(err, &p):
 		return p
@@ -36,6 +43,11 @@ func problem(err error) *api.Problem {
 		return &api.Problem{
 			Status: http.StatusRequestEntityTooLarge, Code: api.CodeTooLarge,
 			Detail: fmt.Sprintf("the body has more than %d bytes", large.Limit), Hint: "split it into several requests",
+		}
+	case errors.As(err, &limit) && limit.TooLarge():
+		return &api.Problem{
+			Status: http.StatusRequestEntityTooLarge, Code: api.CodeTooLarge, Detail: limit.Error(),
+			Hint: "one record takes 1 MiB at most, less what sealing adds: move large texts into the image, or have the machine fetch them",
 		}
 	case errors.Is(err, workflow.ErrNotFound):
 		return &api.Problem{Status: http.StatusNotFound, Code: api.CodeNotFound, Detail: err.Error()}
