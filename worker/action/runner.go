@@ -34,11 +34,13 @@ type Sys struct {
 	Block string // /sys/block
 	Dev   string // /dev
 	Mount string // directory for mount points: /mnt
+	EFI   string // /sys/firmware/efi, which only UEFI machines have
 }
 
 func (s Sys) block() string { return orDefault(s.Block, "/sys/block") }
 func (s Sys) dev() string   { return orDefault(s.Dev, "/dev") }
 func (s Sys) mount() string { return orDefault(s.Mount, "/mnt") }
+func (s Sys) efi() string   { return orDefault(s.EFI, "/sys/firmware/efi") }
 
 func orDefault(s, fallback string) string {
 	if s == "" {
@@ -98,23 +100,26 @@ type Runner interface {
 	Run(ctx context.Context, env Env, options json.RawMessage) (Result, error)
 }
 
-// Runners has a runner for every kind.
+// Runners has a runner for every kind. They belong to one boot of one machine:
+// the restart boots the disk that the others wrote.
 func Runners() map[workflow.Kind]Runner {
+	h := new(history)
 	return map[workflow.Kind]Runner{
-		workflow.KindDiskWipe:      typed[workflow.DiskWipe]{workflow.KindDiskWipe, diskWipe},
-		workflow.KindImageWrite:    typed[workflow.ImageWrite]{workflow.KindImageWrite, imageWrite},
-		workflow.KindDiskGrow:      typed[workflow.DiskGrow]{workflow.KindDiskGrow, diskGrow},
-		workflow.KindFileWrite:     typed[workflow.FileWrite]{workflow.KindFileWrite, fileWrite},
-		workflow.KindNetworkConfig: typed[workflow.NetworkConfig]{workflow.KindNetworkConfig, networkConfig},
-		workflow.KindCloudInit:     typed[workflow.CloudInit]{workflow.KindCloudInit, cloudInit},
-		workflow.KindReboot:        typed[workflow.Reboot]{workflow.KindReboot, reboot},
-		workflow.KindPowerOff:      typed[workflow.PowerOff]{workflow.KindPowerOff, powerOff},
+		workflow.KindDiskWipe:      typed[workflow.DiskWipe]{workflow.KindDiskWipe, h, diskWipe},
+		workflow.KindImageWrite:    typed[workflow.ImageWrite]{workflow.KindImageWrite, h, imageWrite},
+		workflow.KindDiskGrow:      typed[workflow.DiskGrow]{workflow.KindDiskGrow, h, diskGrow},
+		workflow.KindFileWrite:     typed[workflow.FileWrite]{workflow.KindFileWrite, h, fileWrite},
+		workflow.KindNetworkConfig: typed[workflow.NetworkConfig]{workflow.KindNetworkConfig, h, networkConfig},
+		workflow.KindCloudInit:     typed[workflow.CloudInit]{workflow.KindCloudInit, h, cloudInit},
+		workflow.KindReboot:        typed[workflow.Reboot]{workflow.KindReboot, h, h.reboot},
+		workflow.KindPowerOff:      typed[workflow.PowerOff]{workflow.KindPowerOff, h, powerOff},
 	}
 }
 
 // typed decodes the options for a function that does the action.
 type typed[O any] struct {
 	kind workflow.Kind
+	seen *history
 	run  func(context.Context, Env, O) (Result, error)
 }
 
@@ -131,7 +136,11 @@ func (t typed[O]) Run(ctx context.Context, env Env, options json.RawMessage) (Re
 	if !ok {
 		return Result{}, permanent(fmt.Errorf("%s: options are %T", t.kind, decoded))
 	}
-	return t.run(ctx, env, *o)
+	out, err := t.run(ctx, env, *o)
+	if err == nil {
+		t.seen.add(t.kind, out.Disk)
+	}
+	return out, err
 }
 
 // permanentError marks a failure that another attempt cannot mend.

@@ -16,7 +16,7 @@ const (
 	typeEnd, endEntire                   = 0x7f, 0xff
 )
 
-// ErrFormat: the bytes are no load option or device path, or one that could not
+// ErrFormat says that the bytes are no load option or device path, or one that could not
 // be written back as it was.
 var ErrFormat = errors.New("not as the UEFI specification says")
 

@@ -126,6 +126,7 @@ func (g *gptTable) table(d Disk) Table {
 		}
 		t.Entries = append(t.Entries, Entry{
 			Number: n + 1, Start: int64(e.First) * sector, End: (int64(e.Last) + 1) * sector, Name: name,
+			Type: e.Type, GUID: e.GUID,
 		})
 	}
 	return t

@@ -21,7 +21,7 @@ const (
 // current partitioning tool uses, and a multiple of every flash page.
 const align = 1 << 20
 
-// ErrNone: there is no partition table.
+// ErrNone says that there is no partition table.
 var ErrNone = errors.New("no partition table")
 
 // Entry is one partition.
@@ -30,6 +30,8 @@ type Entry struct {
 	Start  int64 // first byte
 	End    int64 // first byte after it
 	Name   string
+	// Type and GUID are those of a GPT, in the bytes of the table.
+	Type, GUID [16]byte
 }
 
 // Table is what a partition table says.
