@@ -2,7 +2,9 @@ package workflow
 
 import (
 	"encoding/json"
+	"fmt"
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/rackstrap/rackstrap/hardware"
@@ -49,9 +51,7 @@ func (w *Workflow) Redacted(t *Template) *Workflow {
 		if !secretParam(t, name) && !slices.Contains(w.Status.SecretParams, name) {
 			continue
 		}
-		if s, ok := v.(string); ok && s != "" {
-			values = append(values, s)
-		}
+		values = append(values, written(v)...)
 		out.Spec.Params[name] = hardware.Redacted
 	}
 	defaults := t.secretDefaults(w.Status.SecretParams)
@@ -64,10 +64,8 @@ func (w *Workflow) Redacted(t *Template) *Workflow {
 			return out
 		}
 	}
-	for _, s := range defaults {
-		if s != "" {
-			values = append(values, s)
-		}
+	for _, v := range defaults {
+		values = append(values, written(v)...)
 	}
 	// the longest first: one secret may hold another
 	slices.SortFunc(values, func(a, b string) int { return len(b) - len(a) })
@@ -78,16 +76,32 @@ func (w *Workflow) Redacted(t *Template) *Workflow {
 	return out
 }
 
+// written is how a value may read in rendered text. A whole number that was given
+// without quotes has become a float64 in the store.
+func written(v any) []string {
+	switch x := v.(type) {
+	case nil:
+		return nil
+	case string:
+		if x == "" {
+			return nil
+		}
+	case float64:
+		return []string{fmt.Sprint(x), strconv.FormatFloat(x, 'f', -1, 64)}
+	}
+	return []string{fmt.Sprint(v)}
+}
+
 // secretDefaults are the defaults of the parameters that t declares secret, and of
 // those that once were, by name.
-func (t *Template) secretDefaults(once []string) map[string]string {
-	out := map[string]string{}
+func (t *Template) secretDefaults(once []string) map[string]any {
+	out := map[string]any{}
 	if t == nil {
 		return out
 	}
 	for _, p := range t.Spec.Parameters {
-		if s, ok := p.Default.(string); ok && (p.Type == ParamSecret || slices.Contains(once, p.Name)) {
-			out[p.Name] = s
+		if p.Default != nil && (p.Type == ParamSecret || slices.Contains(once, p.Name)) {
+			out[p.Name] = p.Default
 		}
 	}
 	return out

@@ -65,6 +65,20 @@ func TestWorkflowRedacted(t *testing.T) {
 	}
 }
 
+func TestWorkflowRedactedNumbers(t *testing.T) {
+	t.Parallel()
+	tmpl := &Template{Spec: TemplateSpec{Parameters: []Parameter{{Name: "pin", Type: ParamSecret}, {Name: "code", Type: ParamSecret, Default: float64(7654321)}}}}
+	for _, pin := range []any{1234567, int64(1234567), float64(1234567)} {
+		w := &Workflow{
+			Spec:   WorkflowSpec{Params: map[string]any{"pin": pin}},
+			Status: Status{SecretParams: []string{"pin", "code"}, Actions: []Action{{Kind: KindCloudInit, With: json.RawMessage(`{"metaData":"p=1234567 c=7654321"}`)}}},
+		}
+		if got := string(w.Redacted(tmpl).Status.Actions[0].With); strings.Contains(got, "1234567") || strings.Contains(got, "7654321") || !strings.Contains(got, "p=") {
+			t.Errorf("%T: %s", pin, got)
+		}
+	}
+}
+
 // What was secret once stays so, whatever happens to the template.
 func TestWorkflowRedactedAfterTheTemplateChanged(t *testing.T) {
 	t.Parallel()
