@@ -63,10 +63,13 @@ func serve(ctx context.Context, c config, log *slog.Logger) error {
 	}
 	defer a.close()
 	log.Info("starting", "version", version, "data", c.Data, "interfaces", c.Interfaces)
-	return a.run(ctx, func() {
+	err = a.run(ctx, func() {
 		log.Info("ready", "took", time.Since(start).Round(time.Millisecond), "socket", c.Socket)
 		notifySystemd("READY=1")
 	})
+	notifySystemd("STOPPING=1")
+	log.Info("stopped", "after", time.Since(start).Round(time.Second))
+	return err
 }
 
 // runAll runs the parts until ctx ends or one of them stops; then all stop. It
