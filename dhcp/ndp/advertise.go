@@ -33,7 +33,7 @@ func Advertise(from, to netip.Addr) []byte {
 func source(mac hardware.MAC, addrs []net.Addr) netip.Addr {
 	for _, a := range addrs {
 		if n, ok := a.(*net.IPNet); ok {
-			if ip, ok := netip.AddrFromSlice(n.IP); ok && ip.Is6() && ip.IsLinkLocalUnicast() {
+			if ip, _ := netip.AddrFromSlice(n.IP); ip.Unmap().Is6() && ip.IsLinkLocalUnicast() {
 				return ip
 			}
 		}

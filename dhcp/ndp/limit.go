@@ -7,8 +7,8 @@ import (
 )
 
 const (
-	// perSecond is how many answers a machine gets in a second. iPXE asks seven
-	// times in all, the first three within a second.
+	// perSecond is how many answers a machine gets in a second. iPXE asks six or
+	// seven times in all, the first three within a second.
 	perSecond = 5
 	// sweepAt is the number of machines from which the ones of the past are dropped.
 	sweepAt = 256

@@ -2,7 +2,6 @@ package ndp
 
 import (
 	"context"
-	"net"
 	"net/netip"
 	"sync"
 	"time"
@@ -22,11 +21,11 @@ type port struct {
 	s    *Server
 	name string
 	limiter
+	index int
 
 	mu     sync.Mutex
 	socket *dhcp.PacketSocket // nil while the interface is away
 	group  int                // descriptor of the socket that is member of the group, or -1
-	index  int
 }
 
 // open binds a packet socket to the interface.
@@ -75,6 +74,9 @@ func (p *port) run(ctx context.Context) {
 		p.mu.Unlock()
 		if socket != nil {
 			err := p.read(socket)
+			if ctx.Err() != nil {
+				return
+			}
 			p.close()
 			p.s.Log.Debug("router solicitations: interface lost", "interface", p.name, "error", err)
 		}
@@ -87,7 +89,6 @@ func (p *port) run(ctx context.Context) {
 			p.s.Log.Debug("router solicitations: interface still away", "interface", p.name, "error", err)
 		}
 	}
-	p.close() // it may have been opened while ctx ended
 }
 
 func (p *port) read(socket *dhcp.PacketSocket) error {
@@ -131,11 +132,8 @@ func (p *port) source() (a netip.Addr, err error) {
 			return err
 		}
 		addrs, err := ifi.Addrs()
-		if err != nil {
-			addrs = []net.Addr{}
-		}
 		a = source(hardware.MAC(ifi.HardwareAddr), addrs)
-		return nil
+		return err
 	})
 	return a, err
 }
