@@ -1,6 +1,7 @@
 package main
 
 import (
+	"context"
 	"encoding/json"
 	"log/slog"
 	"net/netip"
@@ -63,8 +64,10 @@ func newSite(t *testing.T) *site {
 	}
 	s.engine = workflow.NewEngine(workflow.Config{
 		Store: db, Templates: db.TemplateByName, HardwareByName: db.HardwareByName,
-		Resolve: nil, // no worker comes
-		Logs:    &attemptLogs{dir: t.TempDir()}, Note: func(workflow.Event) {}, TokenKey: make([]byte, 32),
+		Resolve: func(_ context.Context, _ *hardware.Hardware, _ *workflow.Workflow, a *workflow.Action) (json.RawMessage, error) {
+			return a.With, nil
+		},
+		Logs: &attemptLogs{dir: t.TempDir()}, Note: func(workflow.Event) {}, TokenKey: make([]byte, 32),
 		Now: time.Now, Log: slog.New(slog.DiscardHandler),
 	})
 	return s

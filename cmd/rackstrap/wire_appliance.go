@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"log/slog"
 	"net"
 	"net/http"
@@ -12,7 +11,6 @@ import (
 	"os"
 	"path/filepath"
 	"sync/atomic"
-	"syscall"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -20,6 +18,7 @@ import (
 	"github.com/rackstrap/rackstrap/api/rest"
 	"github.com/rackstrap/rackstrap/api/workergrpc"
 	"github.com/rackstrap/rackstrap/dhcp"
+	"github.com/rackstrap/rackstrap/dhcp/ndp"
 	"github.com/rackstrap/rackstrap/hardware"
 	"github.com/rackstrap/rackstrap/ipxe"
 	"github.com/rackstrap/rackstrap/store"
@@ -64,6 +63,7 @@ func newAppliance(ctx context.Context, c config, log *slog.Logger) (_ *appliance
 	if a.blobs, err = image.Open(filepath.Join(c.Data, "images"), image.Options{Quota: c.Images.QuotaGiB << 30, Log: log}); err != nil {
 		return nil, err
 	}
+	sweepBlobs(ctx, a.db, a.blobs, log)
 	if err := addBuiltin(ctx, a.db); err != nil {
 		return nil, err
 	}
@@ -170,6 +170,9 @@ func (a *appliance) parts() ([]part, error) {
 	)
 	if err == nil && a.c.DHCP.Enabled {
 		err = add(a.dhcpPart(track, httpPort))
+		if err == nil && a.c.DHCP.AnswerRouterSolicitations {
+			err = add(a.ndpPart(track))
+		}
 	}
 	return out, err
 }
@@ -255,6 +258,14 @@ func (a *appliance) dhcpPart(t *tracker, httpPort uint16) (part, error) {
 	return part{name: "DHCP", run: srv.Run, ready: srv.Ready()}, nil
 }
 
+func (a *appliance) ndpPart(t *tracker) (part, error) {
+	srv, err := ndp.New(ndp.Config{Interfaces: a.c.Interfaces, Booting: dhcpBoots{t}, Metrics: ndp.NewMetrics(a.reg), Log: a.log})
+	if err != nil {
+		return part{}, err
+	}
+	return part{name: "NDP", run: srv.Run, ready: srv.Ready()}, nil
+}
+
 // tftpFiles gives ipxe's files to tftp; the two packages do not know each other.
 type tftpFiles struct{ files *ipxe.TFTPFiles }
 
@@ -268,20 +279,3 @@ type leaseAdapter struct{ store.Leases }
 
 // Confirm implements dhcp.Leases.
 func (l leaseAdapter) Confirm(ctx context.Context, x hardware.Lease) error { return l.Put(ctx, x) }
-
-// blobAdapter is the image files as REST sees them.
-type blobAdapter struct{ s *image.Store }
-
-// Put implements rest.Blobs.
-func (b blobAdapter) Put(ctx context.Context, r io.Reader, checksum string) (string, int64, error) {
-	blob, err := b.s.Put(ctx, r, checksum)
-	switch {
-	case errors.Is(err, image.ErrChecksum):
-		c := hardware.NewChecker("image", "")
-		c.Add("checksum", err)
-		return "", 0, c.Err()
-	case errors.Is(err, image.ErrNoSpace), errors.Is(err, image.ErrQuota):
-		return "", 0, fmt.Errorf("%w: %w", syscall.ENOSPC, err)
-	}
-	return blob.Digest, blob.Bytes, err
-}

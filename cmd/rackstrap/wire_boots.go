@@ -7,6 +7,7 @@ import (
 	"os"
 
 	"github.com/rackstrap/rackstrap/dhcp"
+	"github.com/rackstrap/rackstrap/dhcp/ndp"
 	"github.com/rackstrap/rackstrap/hardware"
 	"github.com/rackstrap/rackstrap/ipxe"
 	"github.com/rackstrap/rackstrap/workflow"
@@ -15,7 +16,10 @@ import (
 // dhcpBoots is the engine as DHCP sees it.
 type dhcpBoots struct{ *tracker }
 
-var _ dhcp.Boots = dhcpBoots{}
+var (
+	_ dhcp.Boots  = dhcpBoots{}
+	_ ndp.Booting = dhcpBoots{}
+)
 
 // FirstPacket implements dhcp.Boots.
 func (b dhcpBoots) FirstPacket(ctx context.Context, f dhcp.FirstPacket) (hardware.Boot, error) {
@@ -25,6 +29,17 @@ func (b dhcpBoots) FirstPacket(ctx context.Context, f dhcp.FirstPacket) (hardwar
 // Current implements dhcp.Boots.
 func (b dhcpBoots) Current(uid string, mac hardware.MAC) (hardware.Boot, bool) {
 	return b.engine.Current(context.Background(), uid, mac)
+}
+
+// Booting implements ndp.Booting: the firmware or iPXE of a known machine is on
+// its way to its script.
+func (b dhcpBoots) Booting(mac hardware.MAC) bool {
+	h, ok := b.view.HardwareByMAC(mac)
+	if !ok {
+		return false
+	}
+	m, ok := b.view.Machine(h.Meta.UID)
+	return ok && m.Boot != nil && !m.Boot.Closed && m.Boot.MAC == mac && m.Boot.Phase < hardware.PhaseScript
 }
 
 // Acked implements dhcp.Boots.

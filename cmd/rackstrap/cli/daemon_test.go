@@ -57,6 +57,15 @@ func (f files) Put(ctx context.Context, r io.Reader, sum string) (string, int64,
 	return b.Digest, b.Bytes, err
 }
 
+func (f files) List(context.Context) ([]string, error) {
+	all, err := f.Store.List()
+	var out []string
+	for _, b := range all {
+		out = append(out, b.Digest)
+	}
+	return out, err
+}
+
 type noLogs struct{}
 
 func (noLogs) Append(workflow.Assignment, []byte) error { return nil }
