@@ -7,12 +7,15 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"io/fs"
 	"log/slog"
+	"maps"
 	"net"
 	"net/http"
 	"net/netip"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -43,10 +46,14 @@ type noLogs struct{}
 
 func (noLogs) Append(workflow.Assignment, []byte) error { return nil }
 
-// memBlobs keeps nothing but what was put.
-type memBlobs struct{ full bool }
+// memBlobs keeps the digests of what was put.
+type memBlobs struct {
+	full bool
+	mu   sync.Mutex
+	kept map[string]bool
+}
 
-func (m memBlobs) Put(_ context.Context, r io.Reader, checksum string) (string, int64, error) {
+func (m *memBlobs) Put(_ context.Context, r io.Reader, checksum string) (string, int64, error) {
 	if m.full {
 		return "", 0, fmt.Errorf("%w: the disk has 3 MB", rest.ErrFull)
 	}
@@ -56,7 +63,32 @@ func (m memBlobs) Put(_ context.Context, r io.Reader, checksum string) (string, 
 	if err == nil && checksum != "" && checksum != "sha256:"+digest {
 		err = fmt.Errorf("%w: it is sha256:%s", rest.ErrChecksum, digest)
 	}
-	return digest, n, err
+	if err != nil {
+		return "", 0, err
+	}
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if m.kept == nil {
+		m.kept = map[string]bool{}
+	}
+	m.kept[digest] = true
+	return digest, n, nil
+}
+
+func (m *memBlobs) List(context.Context) ([]string, error) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return slices.Sorted(maps.Keys(m.kept)), nil
+}
+
+func (m *memBlobs) Delete(_ context.Context, digest string) error {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if !m.kept[digest] {
+		return fs.ErrNotExist
+	}
+	delete(m.kept, digest)
+	return nil
 }
 
 func (d *daemon) Write(p []byte) (int, error) {
@@ -65,7 +97,7 @@ func (d *daemon) Write(p []byte) (int, error) {
 	return d.log.Write(p)
 }
 
-func start(t *testing.T) *daemon { return startWith(t, memBlobs{}) }
+func start(t *testing.T) *daemon { return startWith(t, &memBlobs{}) }
 
 func startWith(t *testing.T, blobs rest.Blobs) *daemon {
 	t.Helper()

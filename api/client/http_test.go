@@ -135,7 +135,7 @@ func TestUpload(t *testing.T) {
 	if again.Spec.Blob == img.Spec.Blob || again.Spec.Format != "raw" || again.Meta.UID != img.Meta.UID {
 		t.Errorf("got %+v", again)
 	}
-	full := startWith(t, memBlobs{full: true})
+	full := startWith(t, &memBlobs{full: true})
 	_, err = full.c.UploadImage(t.Context(), "debian", strings.NewReader(file), client.Upload{})
 	wantProblem(t, err, http.StatusInsufficientStorage, api.CodeStorageFull, "3 MB")
 }

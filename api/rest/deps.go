@@ -107,6 +107,11 @@ type Blobs interface {
 	// checksum (sha256:… or sha512:…) may be empty; bytes that differ from it are not
 	// kept: ErrChecksum. ErrFull, or the error of r.
 	Put(ctx context.Context, r io.Reader, checksum string) (digest string, size int64, err error)
+	// List lists the digests that are kept.
+	List(ctx context.Context) ([]string, error)
+	// Delete removes a file; an error wrapping fs.ErrNotExist where there is none.
+	// Those who have it open read on.
+	Delete(ctx context.Context, digest string) error
 }
 
 // Errors of Blobs; their text is shown to the caller.

@@ -68,7 +68,7 @@ func templateResource(d Deps) *resource[workflow.Template] {
 	}
 }
 
-func imageResource(d Deps) *resource[workflow.Image] {
+func imageResource(d Deps, files *imageFiles) *resource[workflow.Image] {
 	s := d.Records
 	return &resource[workflow.Image]{
 		kind:   api.KindImage,
@@ -77,7 +77,9 @@ func imageResource(d Deps) *resource[workflow.Image] {
 		check:  (*workflow.Image).Validate,
 		keep:   keepAll[workflow.Image],
 		show:   func(_ context.Context, i *workflow.Image) (any, error) { return i, nil },
-		create: s.CreateImage, update: s.UpdateImage, remove: s.DeleteImage, get: s.ImageByName, list: s.ListImages,
+		create: func(ctx context.Context, i *workflow.Image) error { return files.write(ctx, i, s.CreateImage) },
+		update: func(ctx context.Context, i *workflow.Image) error { return files.write(ctx, i, s.UpdateImage) },
+		remove: files.remove, get: s.ImageByName, list: s.ListImages,
 	}
 }
 

@@ -17,17 +17,18 @@ type server struct {
 	templates *resource[workflow.Template]
 	images    *resource[workflow.Image]
 	workflows *resource[workflow.Workflow]
+	files     *imageFiles
 	progress  progressBoard
 }
 
 // New makes the handler of Routes. Streams end when the request's context does, so
 // let http.Server.BaseContext end when the daemon stops.
 func New(d Deps) http.Handler {
-	s := &server{Deps: d}
+	s := &server{Deps: d, files: &imageFiles{deps: d}}
 	s.hardware = hardwareResource(d)
 	s.subnets = subnetResource(d)
 	s.templates = templateResource(d)
-	s.images = imageResource(d)
+	s.images = imageResource(d, s.files)
 	s.workflows = workflowResource(d)
 	s.progress.deps = d
 

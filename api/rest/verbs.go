@@ -98,20 +98,29 @@ func (s *server) upload(w http.ResponseWriter, r *http.Request) error {
 	if err := v.Validate(); err != nil {
 		return err
 	}
-	digest, size, err := s.Blobs.Put(r.Context(), r.Body, q.Get("checksum"))
-	if err != nil {
-		return err
-	}
-	setImage(v, q, strings.TrimPrefix(digest, "sha256:"), size)
-	if old == nil {
-		err = s.images.add(r.Context(), v)
-	} else {
-		_, err = s.images.replace(r.Context(), v, old, match)
-	}
-	if err != nil {
+	s.files.sweep(r.Context()) // room that an ended workflow held
+	if err := s.keep(r, v, old, match); err != nil {
 		return err
 	}
 	return s.images.answer(r.Context(), w, status, name)
+}
+
+// keep takes the body and writes the record that names it. A file that is not
+// named in the end is deleted, as is the one that was named before.
+func (s *server) keep(r *http.Request, v, old *workflow.Image, match uint64) error {
+	defer s.files.sweep(r.Context())
+	s.files.naming.RLock()
+	defer s.files.naming.RUnlock()
+	digest, size, err := s.Blobs.Put(r.Context(), r.Body, r.URL.Query().Get("checksum"))
+	if err != nil {
+		return err
+	}
+	setImage(v, r.URL.Query(), strings.TrimPrefix(digest, "sha256:"), size)
+	if old == nil {
+		return s.images.add(r.Context(), v)
+	}
+	_, err = s.images.replace(r.Context(), v, old, match)
+	return err
 }
 
 func setImage(v *workflow.Image, q url.Values, digest string, size int64) {
