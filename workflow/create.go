@@ -101,7 +101,7 @@ func (e *Engine) start(ctx context.Context, w *Workflow) error {
 			return err
 		}
 		m.active, m.wake = w.Meta.Name, e.c.Now()
-		if m.session == nil {
+		if m.session == nil || m.session.scope != hardware.ScopeWork {
 			return nil
 		}
 		// The workflow exists; what fails from here on is tried again by the clock.

@@ -181,8 +181,8 @@ func (e *Engine) step(ctx context.Context, m *machine, in Input) error {
 // context is what a step of this machine's workflow must know.
 func (e *Engine) context(ctx context.Context, m *machine) (Context, error) {
 	c := Context{Now: e.c.Now()}
-	if m.session == nil {
-		return c, nil
+	if m.session == nil || m.session.scope != hardware.ScopeWork {
+		return c, nil // nobody there who may be given an action
 	}
 	c.Boot = m.session.boot
 	h, _, err := e.load(ctx, m.uid)

@@ -166,9 +166,10 @@ const (
 
 // Session is one connected worker. Commands are delivered in order.
 type Session struct {
-	e    *Engine
-	m    *machine
-	boot string
+	e     *Engine
+	m     *machine
+	boot  string
+	scope hardware.Scope
 
 	mu     sync.Mutex
 	queue  []Command
@@ -185,9 +186,9 @@ func (e *Engine) Attach(ctx context.Context, adm Admission, running *Assignment)
 	if m.session != nil {
 		m.session.close("another connection of this machine took over")
 	}
-	s := &Session{e: e, m: m, boot: adm.Boot, wake: make(chan struct{}, 1)}
+	s := &Session{e: e, m: m, boot: adm.Boot, scope: adm.Scope, wake: make(chan struct{}, 1)}
 	m.session = s
-	if m.active == "" {
+	if m.active == "" || adm.Scope != hardware.ScopeWork {
 		mc, err := e.c.Store.Machine(ctx, m.uid)
 		if err != nil {
 			m.session = nil
