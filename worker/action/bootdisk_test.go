@@ -190,3 +190,15 @@ func TestRunnersRememberTheDisk(t *testing.T) {
 		t.Errorf("after: %q, %v", r.Message, err)
 	}
 }
+
+// What a system partition is formatted with is seen, whatever its size.
+func TestIdentifyFAT(t *testing.T) {
+	t.Parallel()
+	for _, bits := range []string{"12", "16", "32"} {
+		path := filepath.Join(t.TempDir(), "fat"+bits)
+		run(t, "mkfs.vfat", "-C", "-F", bits, "-s", "1", "-n", "ESP"+bits, path, map[string]string{"12": "1024", "16": "8192", "32": "65536"}[bits])
+		if fs, err := identifyPath(path); err != nil || fs.kind != "vfat" || fs.label != "ESP"+bits {
+			t.Errorf("FAT%s: %+v, %v", bits, fs, err)
+		}
+	}
+}
