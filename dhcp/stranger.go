@@ -12,6 +12,7 @@ import (
 // Stranger is a MAC without a Hardware record that asked us for an address.
 type Stranger struct {
 	MAC       hardware.MAC      `json:"mac"`
+	Reason    hardware.Reason   `json:"reason"` // why it gets no answer
 	First     time.Time         `json:"first"`
 	Last      time.Time         `json:"last"`
 	Count     int               `json:"count"`
@@ -64,7 +65,7 @@ func (r *StrangerRing) seen(c *Class, iface string, now time.Time) bool {
 			delete(r.byMAC, last.Value.(*Stranger).MAC)
 			r.order.Remove(last)
 		}
-		e = r.order.PushFront(&Stranger{MAC: c.MAC, First: now})
+		e = r.order.PushFront(&Stranger{MAC: c.MAC, Reason: hardware.ReasonUnknownMachine, First: now})
 		r.byMAC[c.MAC] = e
 	}
 	r.order.MoveToFront(e)

@@ -30,7 +30,7 @@ func TestStrangerRing(t *testing.T) {
 	r.seen(&Class{MAC: mac(10), Vendor: "PXEClient", Firmware: hardware.FirmwareUEFI}, "eth1", now)
 	r.seen(&Class{MAC: mac(10), Vendor: "udhcp"}, "eth1", now)
 	s := r.List()[0]
-	if s.MAC != mac(10) || s.Count != 3 || s.Firmware != hardware.FirmwareUEFI || s.Vendor != "PXEClient" || s.Interface != "eth1" || !s.First.Before(s.Last) {
+	if s.MAC != mac(10) || s.Count != 3 || s.Firmware != hardware.FirmwareUEFI || s.Vendor != "PXEClient" || s.Interface != "eth1" || s.Reason != hardware.ReasonUnknownMachine || !s.First.Before(s.Last) {
 		t.Errorf("%+v", s)
 	}
 	r.Forget(mac(10))

@@ -62,6 +62,14 @@ func (c *Client) Leases(ctx context.Context) ([]hardware.Lease, error) {
 	return out.Items, err
 }
 
+// Strangers lists the machines that asked for an address and have no record, the
+// latest heard first.
+func (c *Client) Strangers(ctx context.Context) ([]api.Stranger, error) {
+	var out api.List[api.Stranger]
+	err := c.call(ctx, request{method: http.MethodGet, path: "/strangers"}, nil, &out)
+	return out.Items, err
+}
+
 // Upload says what is known of a file that is sent.
 type Upload struct {
 	// Checksum the bytes must have: sha256:<hex> or sha512:<hex>; empty takes any.

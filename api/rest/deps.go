@@ -17,6 +17,8 @@ type Deps struct {
 	Records Records
 	Engine  Engine
 	Blobs   Blobs
+	// Strangers may be nil: there are none.
+	Strangers Strangers
 	// Version of the daemon.
 	Version string
 	Now     func() time.Time

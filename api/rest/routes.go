@@ -47,6 +47,7 @@ func Routes() []Route {
 		{Method: http.MethodPost, Path: "/workflows/{name}/cancel", Does: "End a workflow", Role: RoleOperator, In: api.Cancel{}, Out: api.Workflow{}, handle: (*server).cancel},
 		{Method: http.MethodGet, Path: "/events", Does: "List events, or stream them as server-sent events", Role: RoleViewer, Out: api.List[api.Event]{}, Query: []string{"hardware", "workflow", "boot", "after", "limit", "follow"}, handle: (*server).events},
 		{Method: http.MethodGet, Path: "/leases", Does: "List the DHCP leases", Role: RoleViewer, Out: api.List[hardware.Lease]{}, handle: (*server).leases},
+		{Method: http.MethodGet, Path: "/strangers", Does: "List the machines that ask for an address and have no record", Role: RoleViewer, Out: api.List[api.Stranger]{}, handle: (*server).strangers},
 	}
 	routes = append(routes, recordRoutes(api.KindHardware, true, func(s *server) *resource[hardware.Hardware] { return s.hardware })...)
 	routes = append(routes, recordRoutes(api.KindSubnet, true, func(s *server) *resource[hardware.Subnet] { return s.subnets })...)

@@ -39,12 +39,13 @@ type appliance struct {
 	engine   *workflow.Engine
 	id       identity
 	assets   *ipxe.Assets
+	unknown  *dhcp.StrangerRing
 	reg      *prometheus.Registry
 	ready    atomic.Bool
 }
 
 func newAppliance(ctx context.Context, c config, log *slog.Logger) (_ *appliance, err error) {
-	a := &appliance{c: c, log: log, reg: newRegistry(), assets: ipxe.NewAssets(c.Data)}
+	a := &appliance{c: c, log: log, reg: newRegistry(), assets: ipxe.NewAssets(c.Data), unknown: dhcp.NewStrangerRing()}
 	defer func() {
 		if err != nil {
 			a.close()
@@ -185,7 +186,10 @@ func (a *appliance) restPart() (part, error) {
 	if err != nil {
 		return part{}, err
 	}
-	h := rest.New(rest.Deps{Records: a.db, Engine: a.engine, Blobs: blobAdapter{a.blobs}, Version: version, Now: time.Now, Log: a.log})
+	h := rest.New(rest.Deps{
+		Records: a.db, Engine: a.engine, Blobs: blobAdapter{a.blobs}, Strangers: strangers{a.unknown, a.db.View()},
+		Version: version, Now: time.Now, Log: a.log,
+	})
 	return part{name: "REST", run: func(ctx context.Context) error {
 		return serveHTTP(ctx, l, &http.Server{
 			Handler: h, ReadHeaderTimeout: 10 * time.Second, ErrorLog: slog.NewLogLogger(a.log.Handler(), slog.LevelDebug),
@@ -250,7 +254,7 @@ func (a *appliance) tftpPart(b *httpBoots) (part, error) {
 func (a *appliance) dhcpPart(t *tracker, httpPort uint16) (part, error) {
 	srv, err := dhcp.New(dhcp.Config{
 		Interfaces: a.c.Interfaces, HTTPPort: httpPort, View: a.db.View(), Leases: leaseAdapter{a.kv.Leases()},
-		Boots: dhcpBoots{t}, Metrics: dhcp.NewMetrics(a.reg), Log: a.log,
+		Boots: dhcpBoots{t}, Metrics: dhcp.NewMetrics(a.reg), Strangers: a.unknown, Log: a.log,
 	})
 	if err != nil {
 		return part{}, err

@@ -47,7 +47,7 @@ func (a *app) root(daemon []*cobra.Command) *cobra.Command {
 	root.AddCommand(daemon...)
 	root.AddCommand(
 		a.applyCommand(),
-		a.hardwareCommand(), a.subnetCommand(), a.templateCommand(), a.imageCommand(), a.workflowCommand(), a.leaseCommand(),
+		a.hardwareCommand(), a.subnetCommand(), a.templateCommand(), a.imageCommand(), a.workflowCommand(), a.leaseCommand(), a.strangerCommand(),
 		a.eventsCommand(), a.timelineCommand(), a.waitCommand(), a.versionCommand(),
 	)
 	return root

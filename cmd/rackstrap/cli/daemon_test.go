@@ -14,11 +14,13 @@ import (
 	"os/exec"
 	"path/filepath"
 	"strconv"
+	"strings"
 	"sync"
 	"time"
 
 	"github.com/rogpeppe/go-internal/testscript"
 
+	"github.com/rackstrap/rackstrap/api"
 	"github.com/rackstrap/rackstrap/api/rest"
 	"github.com/rackstrap/rackstrap/hardware"
 	"github.com/rackstrap/rackstrap/store"
@@ -64,6 +66,16 @@ func (f files) List(context.Context) ([]string, error) {
 		out = append(out, b.Digest)
 	}
 	return out, err
+}
+
+// unknown are two machines without a record; what one says of itself is too long.
+type unknown struct{ now func() time.Time }
+
+func (u unknown) Strangers() []api.Stranger {
+	return []api.Stranger{
+		{MAC: hardware.MAC{0x52, 0x54, 0, 0, 0, 9}, Reason: hardware.ReasonUnknownMachine, First: u.now().Add(-time.Hour), Last: u.now(), Count: 3, Vendor: "udhcp" + strings.Repeat("x", 200), Interface: "eth1", Firmware: hardware.FirmwareNone},
+		{MAC: hardware.MAC{0x52, 0x54, 0, 0, 0, 8}, Reason: hardware.ReasonUnknownMachine, First: u.now().Add(-time.Hour), Last: u.now(), Count: 1, Vendor: "PXEClient\x1b[2J", Interface: "eth1", Firmware: hardware.FirmwareUEFI},
+	}
 }
 
 type noLogs struct{}
@@ -112,7 +124,7 @@ func newDaemon(env *testscript.Env) (*daemon, error) {
 		return nil, err
 	}
 	srv := &http.Server{
-		Handler:     rest.New(rest.Deps{Records: d.db, Engine: d.e, Blobs: files{img}, Version: "1.2.3", Now: time.Now, Log: log}),
+		Handler:     rest.New(rest.Deps{Records: d.db, Engine: d.e, Blobs: files{img}, Strangers: unknown{time.Now}, Version: "1.2.3", Now: time.Now, Log: log}),
 		BaseContext: func(net.Listener) context.Context { return ctx },
 	}
 	go func() { done <- srv.Serve(l) }()
