@@ -92,7 +92,7 @@ func (w *imageWriter) run(ctx context.Context) (Result, error) {
 	}
 	defer dev.Close()
 	w.dev = dev
-	writer := &diskWriter{dev: dev, moved: w.report, abort: w.abort}
+	writer := &diskWriter{dev: dev, moved: w.report, abort: w.abort, samples: newSampler()}
 	if least := w.image.MinSize(); least > dev.size {
 		return out, writer.tooLarge(least)
 	}

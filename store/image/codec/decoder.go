@@ -38,8 +38,9 @@ func newDecoder(f Format, src *source) (decoder, error) {
 	case Xz:
 		return io.NopCloser(newXzReader(src)), nil
 	case Zstd:
-		// One decoder without goroutines of its own: it is faster than
-		// several, since reading and writing already overlap with it.
+		// One decoder without goroutines of its own: a panic in one of those
+		// would pass by decoderReader. Reading, hashing and writing overlap
+		// with it already.
 		z, err := zstd.NewReader(src, zstd.WithDecoderConcurrency(1),
 			zstd.WithDecoderMaxWindow(MaxWindow), zstd.WithDecoderLowmem(true))
 		if err != nil {
