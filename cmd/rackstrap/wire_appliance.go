@@ -41,6 +41,7 @@ type appliance struct {
 	assets   *ipxe.Assets
 	unknown  *dhcp.StrangerRing
 	reg      *prometheus.Registry
+	meters   *meters
 	ready    atomic.Bool
 }
 
@@ -51,10 +52,11 @@ func newAppliance(ctx context.Context, c config, log *slog.Logger) (_ *appliance
 			a.close()
 		}
 	}()
+	a.meters = newMeters(a.reg)
 	if a.kv, err = bolt.Open(filepath.Join(c.Data, "rackstrap.db"), bolt.Options{Log: log}); err != nil {
 		return nil, err
 	}
-	a.db, err = store.Open(ctx, a.kv, filepath.Join(c.Data, "seal.key"), store.Options{Leases: a.kv.Leases(), Log: log})
+	a.db, err = store.Open(ctx, meteredKV{a.kv, a.meters}, filepath.Join(c.Data, "seal.key"), store.Options{Leases: a.kv.Leases(), Log: log})
 	if err != nil {
 		return nil, err
 	}
@@ -82,10 +84,11 @@ func newAppliance(ctx context.Context, c config, log *slog.Logger) (_ *appliance
 		seedToken: a.seeds().token, base: a.httpBase,
 	}
 	a.engine = workflow.NewEngine(workflow.Config{
-		Store: a.db, Templates: a.db.TemplateByName, HardwareByName: a.db.HardwareByName,
+		Store: meteredEngineStore{a.db, a.meters}, Templates: a.db.TemplateByName, HardwareByName: a.db.HardwareByName,
 		Resolve: r.resolve, Logs: logs, Note: a.recorder.Note,
 		TokenKey: a.id.tokenKey, Now: time.Now, Log: log,
 	})
+	a.meters.watch(a.reg, a.engine.Stats, a.recorder.Dropped)
 	return a, nil
 }
 
@@ -219,7 +222,7 @@ func (a *appliance) httpPart(b *httpBoots) (part, error) {
 	if err != nil {
 		return part{}, err
 	}
-	srv := ipxe.NewServer(ipxe.NewHandler(a.assets, b, a.log), a.log)
+	srv := ipxe.NewServer(ipxe.NewHandler(a.assets, meteredBoots{b, a.meters}, a.log), a.log)
 	return part{name: "HTTP", run: func(ctx context.Context) error { return srv.Serve(ctx, l) }}, nil
 }
 
@@ -244,7 +247,7 @@ func (a *appliance) tftpPart(b *httpBoots) (part, error) {
 	if err != nil {
 		return part{}, err
 	}
-	srv, err := tftp.New(tftp.Config{Listen: listen, Handler: tftpFiles{ipxe.NewTFTPFiles(a.assets, b, a.log)}, Observer: b.tracker, Log: a.log})
+	srv, err := tftp.New(tftp.Config{Listen: listen, Handler: tftpFiles{ipxe.NewTFTPFiles(a.assets, b, a.log)}, Observer: meteredTFTP{b.tracker, a.meters}, Log: a.log})
 	if err != nil {
 		return part{}, err
 	}
@@ -253,7 +256,7 @@ func (a *appliance) tftpPart(b *httpBoots) (part, error) {
 
 func (a *appliance) dhcpPart(t *tracker, httpPort uint16) (part, error) {
 	srv, err := dhcp.New(dhcp.Config{
-		Interfaces: a.c.Interfaces, HTTPPort: httpPort, View: a.db.View(), Leases: leaseAdapter{a.kv.Leases()},
+		Interfaces: a.c.Interfaces, HTTPPort: httpPort, View: a.db.View(), Leases: leaseAdapter{meteredLeases{a.kv.Leases(), a.meters}},
 		Boots: dhcpBoots{t}, Metrics: dhcp.NewMetrics(a.reg), Strangers: a.unknown, Log: a.log,
 	})
 	if err != nil {
