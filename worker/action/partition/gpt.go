@@ -43,17 +43,23 @@ type gptEntry struct {
 
 const gptEntrySize = 128
 
-// gptTable is the primary table.
+// gptTable is one of the two tables. Its header is always that of a primary one.
 type gptTable struct {
 	raw     []byte // the sector of the header
 	header  gptHeader
 	entries []byte // whole sectors
+	// rescued: it is the backup, the primary is damaged.
+	rescued bool
 }
 
-// readGPT reads and verifies the primary table.
-func readGPT(d Disk) (gptTable, error) {
+// errDamaged: a table is not what was written there.
+var errDamaged = errors.New("damaged")
+
+// readHeader reads the header in a sector with its entries and verifies both.
+func readHeader(d Disk, at uint64) (gptTable, error) {
 	g := gptTable{raw: make([]byte, d.Sector)}
-	if err := readAt(d, g.raw, int64(d.Sector)); err != nil {
+	sector := int64(d.Sector)
+	if err := readAt(d, g.raw, int64(at)*sector); err != nil {
 		return g, err
 	}
 	if _, err := binary.Decode(g.raw, binary.LittleEndian, &g.header); err != nil {
@@ -61,44 +67,52 @@ func readGPT(d Disk) (gptTable, error) {
 	}
 	h := &g.header
 	switch {
+	case !hasGPTMagic(g.raw):
+		return g, fmt.Errorf("GPT header is %w: it is not there", errDamaged)
 	case h.Size < gptHeaderSize || h.Size > uint32(d.Sector):
-		return g, fmt.Errorf("GPT header is damaged: size %d", h.Size)
+		return g, fmt.Errorf("GPT header is %w: size %d", errDamaged, h.Size)
 	case headerCRC(g.raw[:h.Size]) != h.CRC:
-		return g, errors.New("GPT header is damaged: wrong CRC")
-	case h.Self != 1:
-		return g, fmt.Errorf("GPT header is damaged: it says it is in sector %d", h.Self)
+		return g, fmt.Errorf("GPT header is %w: wrong CRC", errDamaged)
+	case h.Self != at:
+		return g, fmt.Errorf("GPT header is %w: it says it is in sector %d", errDamaged, h.Self)
 	case h.EntrySize < gptEntrySize || h.EntrySize > 4096 || h.EntrySize&(h.EntrySize-1) != 0:
 		return g, fmt.Errorf("GPT entries of %d bytes are not supported", h.EntrySize)
 	case h.Count == 0 || h.Count > maxEntries:
 		return g, fmt.Errorf("GPT with %d entries is not supported", h.Count)
-	case h.Entries < 2 || h.Entries > uint64(d.Size/int64(d.Sector)):
-		return g, fmt.Errorf("GPT header is damaged: entries in sector %d", h.Entries)
+	case h.Entries < 2 || h.Entries > uint64(d.Size/sector):
+		return g, fmt.Errorf("GPT header is %w: entries in sector %d", errDamaged, h.Entries)
 	}
-	sector := int64(d.Sector)
 	size := int64(h.Count) * int64(h.EntrySize)
 	g.entries = make([]byte, (size+sector-1)/sector*sector)
 	if err := readAt(d, g.entries, int64(h.Entries)*sector); err != nil {
 		return g, err
 	}
 	if crc32.ChecksumIEEE(g.entries[:size]) != h.EntryCRC {
-		return g, errors.New("GPT entries are damaged: wrong CRC")
+		return g, fmt.Errorf("GPT entries are %w: wrong CRC", errDamaged)
 	}
 	return g, g.check(d)
 }
 
-// check refuses entries that cannot be, so that later arithmetic is safe. It
-// is against the header: the image may have been made for a larger disk.
+// check refuses entries that cannot be, so that later arithmetic is safe.
 func (g *gptTable) check(d Disk) error {
-	sectors := uint64(d.Size) / uint64(d.Sector)
 	for n := range int(g.header.Count) {
 		e := g.entry(n)
 		if e.Type == [16]byte{} {
 			continue
 		}
-		if e.First > e.Last || e.First < 2 {
+		if e.First > e.Last || e.First < 2 || e.Last >= uint64(math.MaxInt64/int64(d.Sector)) {
 			return fmt.Errorf("GPT partition %d is damaged: sectors %d to %d", n+1, e.First, e.Last)
 		}
-		if e.Last >= sectors {
+	}
+	return nil
+}
+
+// within refuses partitions that end beyond the disk. The header's own idea of
+// the disk does not count: the image may have been made for a larger one.
+func (g *gptTable) within(d Disk) error {
+	sectors := uint64(d.Size) / uint64(d.Sector)
+	for n := range int(g.header.Count) {
+		if e := g.entry(n); e.Type != [16]byte{} && e.Last >= sectors {
 			return fmt.Errorf("partition %d ends at sector %d, the disk has %d (the image is larger than the disk)", n+1, e.Last, sectors)
 		}
 	}
@@ -133,7 +147,8 @@ func (g *gptTable) table(d Disk) Table {
 }
 
 // grow decides the new table. The backup is written first: until the primary
-// changes, the old one is valid; after that both are.
+// changes, the old one is valid; while it changes, the new backup is. Where the
+// backup is all that there is, it is the other way around.
 func (g gptTable) grow(d Disk, protective mbrTable) (Growth, error) {
 	old, found := last(g.table(d).Entries)
 	if !found {
@@ -166,6 +181,9 @@ func (g gptTable) grow(d Disk, protective mbrTable) (Growth, error) {
 		{int64(backup.Self) * sector, g.encode(backup)},
 		{int64(primary.Entries) * sector, entries},
 		{sector, g.encode(primary)},
+	}
+	if g.rescued {
+		all = append(all[2:4:4], all[:2]...)
 	}
 	if w, ok := protective.protect(sectors); ok {
 		all = append(all, w)

@@ -120,27 +120,96 @@ func TestGrowGPT(t *testing.T) {
 	}
 }
 
-// At each moment of the rewrite, power may fail: a valid table must remain.
-func TestGrowGPTStepwise(t *testing.T) {
+// At each moment of the rewrite, also within the entries, power may fail: what is
+// left can be read, and growing it ends in the same table.
+func TestGrowGPTPowerCut(t *testing.T) {
 	t.Parallel()
-	path := disk(t, 64)
-	tool(t, "", "sgdisk", "-n1:1M:+10M", path)
-	if err := os.Truncate(path, 128<<20); err != nil {
-		t.Fatal(err)
-	}
-	d, f := open(t, path, 512)
-	g, err := Grow(d)
+	path := disk(t, 3)
+	tool(t, "", "sgdisk", "-n1:1M:+1M", path)
+	small, err := os.ReadFile(path)
 	if err != nil {
 		t.Fatal(err)
 	}
-	for n, w := range g.Writes {
-		apply(t, f, Growth{Writes: []Write{w}})
-		if n == 2 {
-			continue // primary entries without their header: the new backup is the valid one
+	larger := append(small, make([]byte, 2<<20)...)
+	grown := ramDisk(bytes.Clone(larger))
+	g := mustGrow(t, grown)
+	grown.apply(g.Writes)
+
+	// Damaged before: the backup at the end of the disk, or where the image
+	// ended, is all that there is.
+	rescue := bytes.Clone(grown)
+	rescue[512+60] ^= 1
+	entries := bytes.Clone(larger)
+	entries[1024+60] ^= 1
+	// A backup at the end that has yet to grow.
+	short := bytes.Clone(small[:3<<20])
+	short[1024+60] ^= 1
+
+	for name, start := range map[string][]byte{"whole": larger, "header": rescue, "entries": entries, "not grown": short} {
+		want := ramDisk(bytes.Clone(start))
+		all := mustGrow(t, want).Writes
+		want.apply(all)
+		var pieces []Write
+		for _, w := range all {
+			for at := 0; at < len(w.Data); at += 4096 {
+				pieces = append(pieces, Write{w.Offset + int64(at), w.Data[at:min(at+4096, len(w.Data))]})
+			}
 		}
-		if _, err := Read(d); err != nil {
-			t.Errorf("after write %d: %v", n, err)
+		for n := range len(pieces) + 1 {
+			cut := ramDisk(bytes.Clone(start))
+			cut.apply(pieces[:n])
+			if _, err := Read(cut.disk()); err != nil {
+				t.Fatalf("%s, %d of %d pieces: %v", name, n, len(pieces), err)
+			}
+			cut.apply(mustGrow(t, cut).Writes)
+			if !bytes.Equal(cut, want) {
+				t.Fatalf("%s, %d of %d pieces: another table than without the power cut", name, n, len(pieces))
+			}
 		}
+	}
+}
+
+// ramDisk is a disk in memory.
+type ramDisk []byte
+
+func (r ramDisk) disk() Disk { return Disk{bytes.NewReader(r), int64(len(r)), 512} }
+
+func (r ramDisk) apply(all []Write) {
+	for _, w := range all {
+		copy(r[w.Offset:], w.Data)
+	}
+}
+
+func mustGrow(t *testing.T, r ramDisk) Growth {
+	t.Helper()
+	g, err := Grow(r.disk())
+	if err != nil {
+		t.Fatal(err)
+	}
+	return g
+}
+
+// Last also tells of what the disk does not hold.
+func TestLast(t *testing.T) {
+	t.Parallel()
+	gpt := disk(t, 64)
+	tool(t, "", "sgdisk", "-n1:40M:+20M", "-n2:1M:+8M", gpt)
+	mbr := disk(t, 64)
+	tool(t, "label: dos\nstart=2048, size=20480, type=83\nstart=81920, size=40960, type=83\n", "sfdisk", "-q", mbr)
+	for path, number := range map[string]int{gpt: 1, mbr: 2} {
+		whole, err := os.ReadFile(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, size := range []int{64 << 20, 30 << 20} {
+			e, err := Last(ramDisk(whole[:size]).disk())
+			if err != nil || e.Number != number || e.End != 60<<20 {
+				t.Errorf("%d MiB: %+v, %v", size>>20, e, err)
+			}
+		}
+	}
+	if _, err := Last(ramDisk(make([]byte, 1<<20)).disk()); !errors.Is(err, ErrNone) {
+		t.Errorf("zeros: %v", err)
 	}
 }
 
@@ -173,17 +242,26 @@ func TestErrors(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	foreign := disk(t, 64)
+	tool(t, "", "sgdisk", "-n1:1M:+20M", foreign)
+	other, err := os.ReadFile(foreign)
+	if err != nil {
+		t.Fatal(err)
+	}
 	extended := disk(t, 64)
 	tool(t, "label: dos\nstart=2048, size=20480, type=5\n", "sfdisk", "-q", extended)
 	ext, err := os.ReadFile(extended)
 	if err != nil {
 		t.Fatal(err)
 	}
-	flip := func(at int) []byte {
+	flip := func(all ...int) []byte {
 		b := bytes.Clone(good)
-		b[at] ^= 1
+		for _, at := range all {
+			b[at] ^= 1
+		}
 		return b
 	}
+	backup := len(good) - 512
 	for _, tt := range []struct {
 		name   string
 		data   []byte
@@ -192,8 +270,9 @@ func TestErrors(t *testing.T) {
 	}{
 		{"zeros", make([]byte, 1<<20), 512, "no partition table"},
 		{"tiny", make([]byte, 512), 512, "no partition table"},
-		{"header bit", flip(512 + 56), 512, "header is damaged"},
-		{"entry bit", flip(1024 + 60), 512, "entries are damaged"},
+		{"header bit", flip(512+60, backup+60), 512, "header is damaged: wrong CRC, and so is its backup"},
+		{"entry bit", flip(1024+60, backup-32*512+60), 512, "entries are damaged: wrong CRC, and so is its backup"},
+		{"entry bit, and another table at the end", append(flip(1024 + 60)[:backup-32*512], other[backup-32*512:]...), 512, "entries are damaged"},
 		{"cut", good[:40<<20], 512, "larger than the disk"},
 		{"cut at the end of the partition", good[:51<<20], 512, "no room for the backup"},
 		{"other sector size", good, 4096, "sectors of 512 bytes, the disk has sectors of 4096"},

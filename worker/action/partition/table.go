@@ -77,7 +77,32 @@ func Read(d Disk) (Table, error) {
 	if err != nil {
 		return Table{}, err
 	}
+	if err := g.within(d); err != nil {
+		return Table{}, err
+	}
 	return g.table(d), nil
+}
+
+// Last returns the partition that ends last, even where that is beyond the disk.
+// Errors wrap [ErrNone] when there is no table, or no partition in it.
+func Last(d Disk) (Entry, error) {
+	mbr, isGPT, err := readFirst(d)
+	if err != nil {
+		return Entry{}, err
+	}
+	table := mbr.table(d)
+	if isGPT {
+		g, err := readGPT(d)
+		if err != nil {
+			return Entry{}, err
+		}
+		table = g.table(d)
+	}
+	e, found := last(table.Entries)
+	if !found {
+		return e, fmt.Errorf("%w with a partition in it", ErrNone)
+	}
+	return e, nil
 }
 
 // Grow moves the backup of a GPT to the end of the disk and extends the
@@ -93,6 +118,9 @@ func Grow(d Disk) (Growth, error) {
 	}
 	g, err := readGPT(d)
 	if err != nil {
+		return Growth{}, err
+	}
+	if err := g.within(d); err != nil {
 		return Growth{}, err
 	}
 	return g.grow(d, mbr)
