@@ -9,6 +9,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/rackstrap/rackstrap/store/image/codec"
+	"github.com/rackstrap/rackstrap/worker/action/partition"
 	"github.com/rackstrap/rackstrap/workflow"
 )
 
@@ -52,6 +53,9 @@ func writeImage(ctx context.Context, env Env, o workflow.ImageWrite, p patience)
 		return Result{}, classify(fmt.Errorf("image %s: %w", source.shown(), err))
 	}
 	defer image.Close()
+	if image.Format() == codec.Raw && source.size < 0 && sum.IsZero() {
+		return Result{}, permanentf("image %s: it is not compressed, the server does not say how long it is, and there is no checksum: nothing shows whether all of it came (set checksum:)", source.shown())
+	}
 	w := imageWriter{env: env, disk: d, image: image, size: max(source.size, 0), abort: func() { source.Close() }}
 	env.Log.Info("writing image", "url", source.shown(), "format", string(image.Format()), "source_bytes", source.size, "disk", d.path, "disk_bytes", d.size)
 	out, err := w.run(ctx)
@@ -105,6 +109,9 @@ func (w *imageWriter) run(ctx context.Context) (Result, error) {
 		err = writer.finish()
 	}
 	if err == nil {
+		err = w.complete(size)
+	}
+	if err == nil {
 		err = writer.verify()
 	}
 	out.SourceBytes, out.WrittenBytes = w.image.SourceBytes(), size
@@ -126,6 +133,23 @@ func (w *imageWriter) report(written int64) {
 		w.last = now
 		w.env.progress(Progress{Done: w.image.SourceBytes(), Total: w.size, Written: written})
 	}
+}
+
+// complete refuses an image that ends before its own last partition does: a file
+// that was cut short on its way to the server downloads without a fault.
+func (w *imageWriter) complete(size int64) error {
+	e, err := partition.Last(w.dev.layout())
+	switch {
+	case errors.Is(err, partition.ErrNone):
+		return nil // one file system, or what the operator called raw
+	case err != nil:
+		w.env.Log.Warn("the image has a partition table that is not understood", "disk", w.disk.path, "error", err)
+		return nil
+	case e.End <= size:
+		return nil
+	}
+	return fmt.Errorf("image ends at byte %d, its partition %d at %d: it was cut short (get it again; if its maker left off the end, add it: truncate -s %d IMAGE)",
+		size, e.Number, e.End, e.End)
 }
 
 // invalidate removes both partition tables from the disk.

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"crypto/sha256"
+	"encoding/binary"
 	"encoding/hex"
 	"encoding/pem"
 	"fmt"
@@ -35,6 +36,15 @@ func testImage(size int) []byte {
 	}
 	copy(b, "boot code")
 	copy(b[510:], "\x55\xaa")
+	return b
+}
+
+// partitioned is a disk image with one partition, from 1 MiB to end.
+func partitioned(b []byte, end int) []byte {
+	clear(b[446:510])
+	b[446+4] = 0x83
+	binary.LittleEndian.PutUint32(b[446+8:], mib/512)
+	binary.LittleEndian.PutUint32(b[446+12:], uint32(end-mib)/512)
 	return b
 }
 
@@ -110,8 +120,9 @@ func (f *faults) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 func TestImageWrite(t *testing.T) {
 	t.Parallel()
 	const diskSize = 24 * mib
-	image := testImage(17*mib + 12345)
+	image := partitioned(testImage(17*mib+12345), 17*mib)
 	packed := compress(t, image)
+	cut := partitioned(testImage(9*mib), 12*mib)
 	flipped := bytes.Clone(packed)
 	flipped[len(flipped)/2] ^= 0x10
 	for _, tt := range []struct {
@@ -124,6 +135,7 @@ func TestImageWrite(t *testing.T) {
 	}{
 		{name: "zstd", server: &faults{body: packed}, o: workflow.ImageWrite{Checksum: sum(packed)}},
 		{name: "raw", server: &faults{body: image}},
+		{name: "raw without length", server: &faults{body: image, chunked: true}, o: workflow.ImageWrite{Checksum: sum(image)}},
 		{name: "no length", server: &faults{body: packed, chunked: true}},
 		{name: "resumed", server: &faults{body: packed, etag: `"a"`, ranges: true, cut: len(packed) / 2}},
 		{name: "resumed without ranges", server: &faults{body: packed, etag: `"a"`, cut: len(packed) / 2}},
@@ -137,6 +149,10 @@ func TestImageWrite(t *testing.T) {
 		{name: "altered", server: &faults{body: flipped}, wrong: "corrupt", again: true},
 		{name: "altered, by checksum", server: &faults{body: append(bytes.Clone(image[:10*mib]), make([]byte, mib)...)}, o: workflow.ImageWrite{Checksum: sum(image)}, wrong: "checksum mismatch", again: true},
 		{name: "truncated file", server: &faults{body: packed[:len(packed)-1000]}, wrong: "truncated", again: true},
+		{name: "cut short before it was served", server: &faults{body: cut}, wrong: fmt.Sprintf("image ends at byte %d, its partition 1 at %d: it was cut short", 9*mib, 12*mib), again: true},
+		{name: "cut short, partition larger than the disk", server: &faults{body: partitioned(testImage(9*mib), 2*diskSize)}, wrong: "cut short", again: true},
+		{name: "cut short before it was compressed", server: &faults{body: compress(t, cut)}, wrong: "cut short", again: true},
+		{name: "raw without length or checksum", server: &faults{body: image, chunked: true}, wrong: "set checksum:", clean: true},
 		{name: "trailing bytes", server: &faults{body: append(bytes.Clone(packed), "more"...)}, wrong: "followed by something else"},
 		{name: "not found", server: &faults{answers: []int{404}}, wrong: "404", clean: true},
 		{name: "server is broken", server: &faults{answers: []int{500, 500, 500}}, wrong: "500", clean: true, again: true},
@@ -145,7 +161,7 @@ func TestImageWrite(t *testing.T) {
 		{name: "empty", server: &faults{}, wrong: "empty", clean: true},
 		{name: "raw image larger than the disk", server: &faults{body: testImage(diskSize + mib)}, wrong: fmt.Sprint(diskSize + mib), clean: true},
 		{name: "zstd that says it is larger", server: &faults{body: compress(t, testImage(diskSize+mib))}, wrong: "larger than the disk", clean: true},
-		{name: "larger, found while writing", server: &faults{body: testImage(diskSize + mib), chunked: true}, wrong: "larger than the disk"},
+		{name: "larger, found while writing", server: &faults{body: testImage(diskSize + mib), chunked: true}, o: workflow.ImageWrite{Checksum: sum(testImage(diskSize + mib))}, wrong: "larger than the disk"},
 		{name: "wrong checksum text", server: &faults{body: image}, o: workflow.ImageWrite{Checksum: "sha256:12"}, wrong: "hexadecimal digits", clean: true},
 		{name: "wrong format", server: &faults{body: image}, o: workflow.ImageWrite{Format: "xz"}, wrong: "not compressed", clean: true},
 		{name: "https without a CA", server: &faults{}, o: workflow.ImageWrite{Image: "https://x/y"}, wrong: "set ca:", clean: true},
