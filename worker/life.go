@@ -43,8 +43,12 @@ type life struct {
 // with it the kernel, which restarts the machine after half a minute.
 func (l *life) guard(required error) (end End) {
 	ctx, cancel := context.WithCancel(context.Background())
-	defer l.wg.Wait()
-	defer cancel()
+	defer func() {
+		cancel()
+		if !waitFor(&l.wg, stopLimit) {
+			l.console.Say("something of the worker does not stop; going on without it")
+		}
+	}()
 	defer func() {
 		if p := recover(); p != nil {
 			end = End{What: pid1.Restart, Fault: true, Reason: fmt.Sprintf("the worker broke: %v (a fault of Rackstrap: please report it)", p)}

@@ -71,15 +71,20 @@ func NewSession(c Config) (*Session, error) {
 	return s, nil
 }
 
-// stopLimit is how long a running action may take to stop when the session ends.
+// stopLimit is how long a running action may take to stop when the session ends, and
+// the rest of the session after it.
 const stopLimit = 30 * time.Second
 
 // Run connects to the appliance, again and again, until there is a reason to leave
 // this machine, or ctx is done.
 func (s *Session) Run(ctx context.Context) End {
 	ctx, cancel := context.WithCancel(ctx)
-	defer s.wg.Wait()
-	defer cancel()
+	defer func() {
+		cancel()
+		if !waitFor(&s.wg, stopLimit) {
+			s.c.Say("something of the connection does not stop; going on without it")
+		}
+	}()
 	s.jobs.after = func(seq uint64, what action.After) {
 		s.wg.Go(func() { s.leave(ctx, seq, what) })
 	}
@@ -99,36 +104,6 @@ func (s *Session) end(e End) {
 	case s.ends <- e:
 	default:
 	}
-}
-
-// ackLimit is how long a reboot waits for the appliance to know of it. A machine
-// that restarts before that comes back as a worker and does the action again.
-const ackLimit = 2 * time.Minute
-
-// leave ends the session once the report of the last action is acknowledged.
-func (s *Session) leave(ctx context.Context, seq uint64, what action.After) {
-	t := time.NewTimer(ackLimit)
-	defer t.Stop()
-	e := End{What: pid1.Restart, Reason: "all actions are done"}
-	if what == action.PowerOff {
-		e.What = pid1.PowerOff
-	}
-	for {
-		waiting, acked := s.out.Waiting(seq)
-		if !waiting {
-			break
-		}
-		select {
-		case <-ctx.Done():
-			return
-		case <-acked:
-			continue
-		case <-t.C:
-			e.Reason += ", though the appliance has not heard of it"
-		}
-		break
-	}
-	s.end(e)
 }
 
 // connect keeps a connection until ctx is done or a failure is final.
