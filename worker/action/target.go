@@ -7,6 +7,7 @@ import (
 	"os"
 	"strconv"
 	"strings"
+	"time"
 
 	"golang.org/x/sys/unix"
 
@@ -158,7 +159,7 @@ func mountTarget(env Env, d disk, p partInfo, fs filesystem, options string, rea
 func (t *target) Close() error {
 	syncErr := t.sync()
 	t.tree.close()
-	if err := unix.Unmount(t.dir, 0); err != nil {
+	if err := unmount(t.dir); err != nil {
 		_ = unix.Unmount(t.dir, unix.MNT_DETACH)
 		return errors.Join(syncErr, fmt.Errorf("unmount %s: %w", t.part.path, err))
 	}
@@ -167,6 +168,18 @@ func (t *target) Close() error {
 	}
 	_ = os.Remove(t.dir)
 	return nil
+}
+
+// unmount waits out a file system that is busy for a moment: a process that is
+// just being started holds copies of all descriptors until its exec closes them.
+func unmount(dir string) error {
+	for wait := 10 * time.Millisecond; ; wait *= 2 {
+		err := unix.Unmount(dir, 0)
+		if !errors.Is(err, unix.EBUSY) || wait > 2*time.Second {
+			return err
+		}
+		time.Sleep(wait)
+	}
 }
 
 // withTarget mounts, calls f, and unmounts; f is only a success when all is.
