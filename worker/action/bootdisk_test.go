@@ -72,7 +72,6 @@ func restart(t *testing.T, h *history, env Env) string {
 }
 
 func TestRebootBootsTheDisk(t *testing.T) {
-	t.Parallel()
 	path := bootableDisk(t, map[string]bool{"1": false, "2": true})
 	env := uefi(t, Env{Log: newTestLogger(t.Output()), Sys: Sys{Mount: t.TempDir()}})
 	h := new(history)
@@ -111,7 +110,6 @@ func TestRebootBootsTheDisk(t *testing.T) {
 // Whatever is missing, the machine restarts, and the message says why the firmware
 // was told nothing.
 func TestRebootWithoutBootNext(t *testing.T) {
-	t.Parallel()
 	one, two := bootableDisk(t, map[string]bool{"1": true}), bootableDisk(t, map[string]bool{"1": true})
 	none := bootableDisk(t, map[string]bool{"1": false})
 	both := bootableDisk(t, map[string]bool{"1": true, "2": true})
@@ -130,7 +128,6 @@ func TestRebootWithoutBootNext(t *testing.T) {
 		{"written, then wiped", one, one, " on none"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			t.Parallel()
 			env := uefi(t, Env{Log: newTestLogger(t.Output()), Sys: Sys{Mount: t.TempDir()}})
 			h := new(history)
 			h.add(workflow.KindImageWrite, tt.written)
@@ -148,7 +145,6 @@ func TestRebootWithoutBootNext(t *testing.T) {
 
 // A worker that was started again in the middle looks at every disk of the machine.
 func TestRebootOfAnotherWorker(t *testing.T) {
-	t.Parallel()
 	path := bootableDisk(t, map[string]bool{"1": true})
 	env := uefi(t, fakeMachine(t, fakeDisk{name: "sda", size: mib}))
 	name := filepath.Base(path)

@@ -80,7 +80,9 @@ func fakeMachine(t testing.TB, all ...fakeDisk) Env {
 }
 
 // loopDisk makes a disk of the kernel with partitions; the environment shows
-// only the machine's real /sys and /dev, so actions must name the path.
+// only the machine's real /sys and /dev, so actions must name the path. Tests that
+// use one are not parallel: loop devices are handed on from test to test, and a
+// process that another test starts can hold one for the moment of its fork.
 func loopDisk(t testing.TB, size int64) (path string, env Env) {
 	t.Helper()
 	needRoot(t)

@@ -80,7 +80,6 @@ func look(t *testing.T, env Env, d workflow.Disk) *target {
 
 // The whole of an install, on a real block device.
 func TestInstall(t *testing.T) {
-	t.Parallel()
 	d, env := install(t, cloudSystem)
 	mustAct(t, env, workflow.KindDiskWipe, &workflow.DiskWipe{Disk: d}) // and once more, over a system
 	server := httptest.NewServer(&faults{body: packedSystem(t, cloudSystem)})
@@ -152,7 +151,6 @@ func TestInstall(t *testing.T) {
 }
 
 func TestFileWriteStaysInside(t *testing.T) {
-	t.Parallel()
 	d, env := install(t, cloudSystem)
 	write := func(path string) error {
 		_, err := act(t, t.Context(), env, workflow.KindFileWrite, &workflow.FileWrite{Disk: d, Path: path, Content: "new"})
@@ -188,7 +186,6 @@ func TestFileWriteStaysInside(t *testing.T) {
 }
 
 func TestPartitionSelectors(t *testing.T) {
-	t.Parallel()
 	d, env := install(t, cloudSystem)
 	for _, tt := range []struct {
 		which workflow.Partition
@@ -217,7 +214,6 @@ func TestPartitionSelectors(t *testing.T) {
 }
 
 func TestNoRoot(t *testing.T) {
-	t.Parallel()
 	d, env := install(t, map[string]string{"etc/motd": "hello"})
 	for _, kind := range []workflow.Kind{workflow.KindFileWrite, workflow.KindCloudInit, workflow.KindNetworkConfig} {
 		options := map[workflow.Kind]workflow.Options{

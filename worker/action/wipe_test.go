@@ -88,7 +88,6 @@ func TestCheckZeroFindsRemains(t *testing.T) {
 // On a real block device: partitions with file systems go, and the kernel
 // forgets them.
 func TestWipeLoop(t *testing.T) {
-	t.Parallel()
 	path, env := loopDisk(t, 256*mib)
 	for _, mode := range []string{"quick", "zero"} {
 		run(t, "sgdisk", "-n1:10M:+90M", "-n2:110M:+100M", path)
