@@ -86,6 +86,11 @@ func (m *Machine) makeFiles(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
+		if !m.spec.DiskFirst {
+			if vars, err = netbootFirst(vars, m.spec.MAC); err != nil {
+				return fmt.Errorf("%s: %w", ovmfVars, err)
+			}
+		}
 		if err := os.WriteFile(filepath.Join(m.dir, varsFile), vars, 0o600); err != nil {
 			return err
 		}

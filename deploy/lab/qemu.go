@@ -35,12 +35,12 @@ func qemuArgs(s MachineSpec, tap string) []string {
 		accel, cpu = "kvm", "host"
 	}
 	args := []string{
-		"-name", s.Name, "-nodefaults", "-no-user-config", "-display", "none", "-vga", "std",
+		"-name", s.Name, "-nodefaults", "-no-user-config", "-display", "none", "-device", "VGA,addr=1",
 		"-accel", accel, "-cpu", cpu, "-smp", fmt.Sprint(s.CPUs), "-m", fmt.Sprintf("%dM", s.RAM),
 		// graphics=off makes SeaBIOS, and iPXE through it, speak on the serial port too.
 		"-machine", "q35,graphics=off",
 		"-uuid", machineUUID(s), "-smbios", "type=1,manufacturer=Rackstrap,product=Lab,serial=" + s.Name,
-		"-device", "virtio-rng-pci",
+		"-device", "virtio-rng-pci,addr=2",
 		// wait=on holds the guest until this package has the serial line, so no
 		// early output is lost; it does not wait again after a disconnect.
 		"-chardev", fmt.Sprintf("socket,id=serial,fd=%d,server=on,wait=on,logfile=%s,logappend=on", serialFD, serialLog),
@@ -48,22 +48,19 @@ func qemuArgs(s MachineSpec, tap string) []string {
 		"-chardev", fmt.Sprintf("socket,id=qmp,fd=%d,server=on,wait=off", qmpFD),
 		"-mon", "chardev=qmp,mode=control",
 	}
-	// 0 is left to the ROM that QEMU adds for -kernel, should Args have it.
-	nicBoot, diskBoot := 1, 2
-	if s.DiskFirst {
-		nicBoot, diskBoot = len(s.Disks)+1, 1
-	}
-	nic := fmt.Sprintf("%s,netdev=net0,mac=%s,bootindex=%d", s.NICModel, s.MAC, nicBoot)
+	nic := fmt.Sprintf("%s,netdev=net0,mac=%s,addr=%d", s.NICModel, s.MAC, nicSlot)
 	if s.Firmware == UEFI {
 		// Without the ROM, OVMF's own driver and PXE stack serve the card.
 		nic += ",romfile="
 		args = append(args,
 			"-drive", "if=pflash,format=raw,unit=0,readonly=on,file="+ovmfCode,
 			"-drive", "if=pflash,format=raw,unit=1,file="+varsFile)
+	} else {
+		nic += fmt.Sprintf(",bootindex=%d", bootindex(s, -1))
 	}
 	args = append(args, "-netdev", "tap,id=net0,ifname="+tap+",script=no,downscript=no", "-device", nic)
-	for i, d := range s.Disks {
-		args = append(args, diskArgs(i, d, diskBoot+i)...)
+	for i := range s.Disks {
+		args = append(args, diskArgs(s, i)...)
 	}
 	if s.NoReboot {
 		args = append(args, "-no-reboot")
@@ -71,7 +68,21 @@ func qemuArgs(s MachineSpec, tap string) []string {
 	return append(args, s.Args...)
 }
 
-func diskArgs(i int, d DiskSpec, bootindex int) []string {
+// bootindex is the place in the boot order of a disk, or of the network card for
+// -1. It begins at 1: 0 is for the ROM that QEMU adds for -kernel.
+func bootindex(s MachineSpec, disk int) int {
+	switch {
+	case !s.DiskFirst:
+		return 2 + disk
+	case disk < 0:
+		return 1 + len(s.Disks)
+	default:
+		return 1 + disk
+	}
+}
+
+func diskArgs(s MachineSpec, i int) []string {
+	d := s.Disks[i]
 	// cache=unsafe: the guest's flushes need not reach the host's disk. Killing
 	// QEMU loses nothing that the guest saw written, the host keeps its pages.
 	drive := fmt.Sprintf("if=none,id=disk%d,format=raw,file=%s,cache=unsafe,discard=unmap", i, diskFile(i))
@@ -82,7 +93,10 @@ func diskArgs(i int, d DiskSpec, bootindex int) []string {
 		drive += ",readonly=on"
 	}
 	dev := map[Bus]string{Virtio: "virtio-blk-pci", NVMe: "nvme", SATA: "ide-hd"}[d.Bus]
-	dev += fmt.Sprintf(",drive=disk%d,bootindex=%d", i, bootindex)
+	dev += fmt.Sprintf(",drive=disk%d", i)
+	if s.Firmware == BIOS { // see ovmf.go for UEFI
+		dev += fmt.Sprintf(",bootindex=%d", bootindex(s, i))
+	}
 	serial := d.Serial
 	switch d.Bus {
 	case SATA:

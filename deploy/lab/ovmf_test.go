@@ -1,0 +1,130 @@
+package lab
+
+import (
+	"bytes"
+	"encoding/hex"
+	"net"
+	"strings"
+	"testing"
+)
+
+// emptyStore is a variable store as OVMF_VARS_4M.fd begins.
+func emptyStore() []byte {
+	store := bytes.Repeat([]byte{0xff}, 4096)
+	copy(store[volumeHeaderSize:], unhex(authVariableGUID))
+	return store
+}
+
+func TestNetbootFirst(t *testing.T) {
+	t.Parallel()
+	mac := net.HardwareAddr{0x52, 0x54, 0, 0xab, 0xcd, 0xef}
+	empty := emptyStore()
+	got, err := netbootFirst(empty, mac)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !bytes.Equal(empty, emptyStore()) {
+		t.Error("the template was changed")
+	}
+	if len(got) != len(empty) {
+		t.Errorf("the store has %d bytes, had %d", len(got), len(empty))
+	}
+	body := got[volumeHeaderSize+storeHeaderSize:]
+	if start := hex.EncodeToString(body[:8]); start != "aa553f0007000000" {
+		t.Errorf("the first variable begins with %s", start)
+	}
+	for name, want := range map[string][]byte{
+		"name":        utf16z("Boot0000"),
+		"description": utf16z("UEFI PXEv4 (MAC:525400ABCDEF)"),
+		"MAC node":    append([]byte{0x03, 0x0b, 0x25, 0x00}, mac...),
+		"order":       append(utf16z("BootOrder"), 0, 0),
+	} {
+		if !bytes.Contains(body, want) {
+			t.Errorf("the store lacks the %s: %x", name, want)
+		}
+	}
+	if _, err := netbootFirst(got, mac); err == nil {
+		t.Error("a store in use was written over")
+	}
+	if _, err := netbootFirst(make([]byte, 8192), mac); err == nil {
+		t.Error("a file that is no variable store was accepted")
+	}
+}
+
+func TestQEMUArgs(t *testing.T) {
+	t.Parallel()
+	for _, tt := range []struct {
+		name     string
+		spec     MachineSpec
+		have     []string
+		haveNone []string
+	}{
+		{
+			"BIOS netboots first", MachineSpec{Disks: []DiskSpec{{Size: 512, Serial: "S"}, {Size: 512, Bus: SATA}}},
+			[]string{"addr=3,bootindex=1", "drive=disk0,bootindex=2,serial=S", "ide-hd,drive=disk1,bootindex=3,bus=ide.1"},
+			[]string{"pflash", "romfile", "-no-reboot", "kvm"},
+		},
+		{
+			"BIOS disk first", MachineSpec{DiskFirst: true, NoReboot: true, Disks: []DiskSpec{{Size: 512}}},
+			[]string{"addr=3,bootindex=2", "drive=disk0,bootindex=1", "-no-reboot"}, nil,
+		},
+		{
+			"UEFI leaves the order to its variables", MachineSpec{Firmware: UEFI, KVM: true, Disks: []DiskSpec{{Size: 512, Bus: NVMe, NoDiscard: true}}},
+			[]string{"romfile=", "file=vars.fd", "nvme,drive=disk0,serial=nvme0", "discard=ignore", "-accel kvm"},
+			[]string{"bootindex"},
+		},
+	} {
+		tt.spec.Name = "m"
+		if err := tt.spec.complete(); err != nil {
+			t.Fatal(err)
+		}
+		line := strings.Join(qemuArgs(tt.spec, "tap0"), " ")
+		for _, want := range tt.have {
+			if !strings.Contains(line, want) {
+				t.Errorf("%s: %q is not in %s", tt.name, want, line)
+			}
+		}
+		for _, not := range tt.haveNone {
+			if strings.Contains(line, not) {
+				t.Errorf("%s: %q is in %s", tt.name, not, line)
+			}
+		}
+	}
+}
+
+func TestBIOSBootIsLinked(t *testing.T) {
+	t.Parallel()
+	f := tempFile(t)
+	boot, core := bytes.Repeat([]byte{1}, sector), bytes.Repeat([]byte{2}, 5*sector-7)
+	if err := f.Truncate(4 * mib); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := f.WriteAt([]byte{0x55, 0xaa}, 510); err != nil {
+		t.Fatal(err)
+	}
+	if err := writeBIOSBoot(f, biosBoot{boot: boot, core: core}); err != nil {
+		t.Fatal(err)
+	}
+	got := make([]byte, 2*mib)
+	if _, err := f.ReadAt(got, 0); err != nil {
+		t.Fatal(err)
+	}
+	for _, tt := range []struct {
+		name string
+		at   int
+		want string
+	}{
+		{"boot.img points at the partition", 0x5c, "0008000000000000"},
+		{"the drive check is off", 0x66, "9090"},
+		{"the partition table stays", 440, "0000"},
+		{"the boot signature stays", 510, "55aa"},
+		{"core.img loads its rest", mib + 0x1f4, "01080000000000000400"},
+	} {
+		if have := hex.EncodeToString(got[tt.at : tt.at+len(tt.want)/2]); have != tt.want {
+			t.Errorf("%s: %s, want %s", tt.name, have, tt.want)
+		}
+	}
+	if err := writeBIOSBoot(f, biosBoot{boot: boot[:100], core: core}); err == nil {
+		t.Error("half a boot sector was accepted")
+	}
+}
