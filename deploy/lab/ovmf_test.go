@@ -60,16 +60,20 @@ func TestQEMUArgs(t *testing.T) {
 		haveNone []string
 	}{
 		{
-			"BIOS netboots first", MachineSpec{Disks: []DiskSpec{{Size: 512, Serial: "S"}, {Size: 512, Bus: SATA}}},
+			"BIOS netboots first",
+			MachineSpec{Disks: []DiskSpec{{Size: 512, Serial: "S"}, {Size: 512, Bus: SATA}}},
 			[]string{"addr=3,bootindex=1", "drive=disk0,bootindex=2,serial=S", "ide-hd,drive=disk1,bootindex=3,bus=ide.1"},
 			[]string{"pflash", "romfile", "-no-reboot", "kvm"},
 		},
 		{
-			"BIOS disk first", MachineSpec{DiskFirst: true, NoReboot: true, Disks: []DiskSpec{{Size: 512}}},
-			[]string{"addr=3,bootindex=2", "drive=disk0,bootindex=1", "-no-reboot"}, nil,
+			"BIOS disk first",
+			MachineSpec{DiskFirst: true, NoReboot: true, Disks: []DiskSpec{{Size: 512}}},
+			[]string{"addr=3,bootindex=2", "drive=disk0,bootindex=1", "-no-reboot"},
+			nil,
 		},
 		{
-			"UEFI leaves the order to its variables", MachineSpec{Firmware: UEFI, KVM: true, Disks: []DiskSpec{{Size: 512, Bus: NVMe, NoDiscard: true}}},
+			"UEFI leaves the order to its variables",
+			MachineSpec{Firmware: UEFI, KVM: true, Disks: []DiskSpec{{Size: 512, Bus: NVMe, NoDiscard: true}}},
 			[]string{"romfile=", "file=vars.fd", "nvme,drive=disk0,serial=nvme0", "discard=ignore", "-accel kvm"},
 			[]string{"bootindex"},
 		},
