@@ -62,7 +62,7 @@ test: deps-lab build lint ## everything a submission must pass
 
 .PHONY: lab
 lab: deps-lab build ## the netboot matrix, with its times
-	@RACKSTRAP_TEST_NOSKIP=1 RACKSTRAP_BIN=$(CURDIR)/bin/rackstrap $(GO) test -v -count=1 -timeout 60m ./deploy/lab/e2e
+	@RACKSTRAP_TEST_NOSKIP=1 RACKSTRAP_BIN=$(CURDIR)/bin/rackstrap $(GO) test -v -count=1 -timeout 60m -tags lab_image ./deploy/lab ./deploy/lab/e2e
 
 .PHONY: bench
 bench: deps-lab build ## side by side with the peers, as ratios

@@ -62,9 +62,9 @@ func run(ctx context.Context, args []string) error {
 	}
 	if _, err := lab.ReadState(dir); err == nil {
 		fmt.Println("taking down the demo that is there")
-		if err := tearDown(ctx, dir); err != nil {
-			return err
-		}
+	}
+	if err := tearDown(ctx, dir); err != nil { // also what a failed one left to be looked at
+		return err
 	}
 	ctx, cancel := context.WithTimeout(ctx, timeLimit)
 	defer cancel()
@@ -83,7 +83,11 @@ func run(ctx context.Context, args []string) error {
 	case err != nil:
 		err = fmt.Errorf("%w\nlook at %s and %s", err, d.rack.Appliance.Log, d.machine.SerialLog())
 	}
-	return errors.Join(err, d.rack.Close())
+	err = errors.Join(err, d.rack.Close())
+	if err == nil {
+		err = os.RemoveAll(dir)
+	}
+	return err
 }
 
 func tearDown(ctx context.Context, dir string) error {
