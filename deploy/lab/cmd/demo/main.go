@@ -163,6 +163,11 @@ func (d *demo) play(ctx context.Context) error {
 	}
 	d.say.note("ssh debian@" + d.rack.Addr(machineAddr).String() + ": host name, address and key are right")
 	d.say.note(name)
+	prompt, cancel := context.WithTimeout(ctx, time.Minute)
+	defer cancel()
+	if _, err := d.machine.Console().Wait(prompt, 0, "login:"); err != nil {
+		d.say.note("no login prompt on the serial line yet; the table goes without it")
+	}
 	return d.table(ctx)
 }
 

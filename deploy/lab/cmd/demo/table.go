@@ -67,7 +67,7 @@ func (d *demo) rows(events []api.Event) []row {
 		case hardware.ReasonBootProgram:
 			add("DHCP of the firmware", e.Last, 0, 0)
 		case hardware.ReasonProgramSent:
-			add("TFTP: "+e.Detail, e.First, e.Bytes, took)
+			add("TFTP: "+strings.TrimSuffix(e.Detail, " by TFTP"), e.First, e.Bytes, took)
 		case hardware.ReasonBootScript:
 			add("DHCP of iPXE", e.Last, 0, 0)
 		case hardware.ReasonScriptSent:
@@ -88,10 +88,14 @@ func (d *demo) rows(events []api.Event) []row {
 	if at, ok := d.lineAfter("Linux version", installed); ok {
 		add("restart to the installed kernel", at, 0, 0)
 	}
-	if at, ok := d.lineAfter("login:", installed); ok && at.Before(d.sshAt) {
-		add("OS up (login prompt)", at, 0, 0)
+	up, seen := d.lineAfter("login:", installed)
+	if seen && up.Before(d.sshAt) {
+		add("OS up (login prompt)", up, 0, 0)
 	}
 	add("SSH: host name, address, key", d.sshAt, 0, 0)
+	if seen && !up.Before(d.sshAt) {
+		add("OS up (login prompt)", up, 0, 0)
+	}
 	return out
 }
 
