@@ -3,6 +3,7 @@ package hardware
 import (
 	"fmt"
 	"net/netip"
+	"net/url"
 )
 
 // Hardware is a machine's record. Spec is written by operators only, Status by
@@ -33,8 +34,36 @@ type Spec struct {
 	Protect bool `json:"protect,omitempty"`
 	// KernelArgs are appended to the worker's kernel command line.
 	KernelArgs []string `json:"kernelArgs,omitempty"`
+	// Rack, Position (a unit or slot, as people call it) and AssetTag say where the
+	// thing stands and what is glued on it.
+	Rack     string `json:"rack,omitempty"`
+	Position string `json:"position,omitempty"`
+	AssetTag string `json:"assetTag,omitempty"`
+	// Power says how the machine is switched; a person does it where nil.
+	Power *PowerControl `json:"power,omitempty"`
+	// Metadata says what the metadata services tell the installed system.
+	Metadata Metadata `json:"metadata,omitzero"`
 	// Notes are for people.
 	Notes string `json:"notes,omitempty"`
+}
+
+// PowerControl says how a machine is switched on and off.
+type PowerControl struct {
+	// Driver is manual (a person presses the button; the default) or webhook.
+	Driver string `json:"driver"`
+	// URL of the webhook driver: calls are POSTed there, see deploy/docs/power.md.
+	URL string `json:"url,omitempty"`
+	// Secret signs the webhook's calls (HMAC-SHA256).
+	Secret string `json:"secret,omitempty" secret:"true"`
+	// CA is a PEM certificate to trust for https, besides the system's.
+	CA string `json:"ca,omitempty"`
+}
+
+// Metadata says what the metadata services tell the installed system.
+type Metadata struct {
+	// EC2UserData: the token-less EC2 paths serve user-data too. Everybody who can
+	// take the machine's address on its network can then read it.
+	EC2UserData bool `json:"ec2UserData,omitempty"`
 }
 
 // NIC is one network interface and the addresses reserved for it.
@@ -110,6 +139,7 @@ const (
 	MaxKernelArgs = 64
 	MaxUserData   = 256 << 10
 	MaxNotes      = 16 << 10
+	MaxPlace      = 128
 )
 
 // Validate says everything that is wrong with the record by itself, as an
@@ -150,10 +180,46 @@ func (h *Hardware) Validate() error {
 	if len(s.UserData) > MaxUserData {
 		c.Addf("spec.userData", "has %d bytes, the limit is %d", len(s.UserData), MaxUserData)
 	}
+	for field, v := range map[string]string{"spec.rack": s.Rack, "spec.position": s.Position, "spec.assetTag": s.AssetTag} {
+		if len(v) > MaxPlace || PlainText(v, MaxPlace) != v {
+			c.Addf(field, "%.80q must be plain text of at most %d bytes", v, MaxPlace)
+		}
+	}
+	s.Power.check(c)
 	if len(s.Notes) > MaxNotes {
 		c.Addf("spec.notes", "has %d bytes, the limit is %d", len(s.Notes), MaxNotes)
 	}
 	return c.Err()
+}
+
+// The power drivers.
+const (
+	PowerManual  = "manual"
+	PowerWebhook = "webhook"
+)
+
+func (p *PowerControl) check(c *Checker) {
+	if p == nil {
+		return
+	}
+	switch p.Driver {
+	case PowerManual:
+		if p.URL != "" || p.Secret != "" || p.CA != "" {
+			c.Addf("spec.power", "has settings that the driver manual does not read (set driver: webhook, or leave them out)")
+		}
+	case PowerWebhook:
+		if u, err := url.Parse(p.URL); err != nil || (u.Scheme != "http" && u.Scheme != "https") || u.Host == "" || u.User != nil {
+			c.Addf("spec.power.url", "%.120q is not an http(s) URL without a password in it", p.URL)
+		}
+		if len(p.Secret) < 16 || len(p.Secret) > 1024 {
+			c.Addf("spec.power.secret", "has %d bytes, wanted 16 to 1024 (make one: openssl rand -hex 32)", len(p.Secret))
+		}
+		if len(p.CA) > 64<<10 {
+			c.Addf("spec.power.ca", "has %d bytes, the limit is %d", len(p.CA), 64<<10)
+		}
+	default:
+		c.Addf("spec.power.driver", "%q is not known (manual or webhook)", p.Driver)
+	}
 }
 
 func (n NIC) check(c *Checker, path string, i int, macs map[MAC]int, addrs map[netip.Addr]string) {

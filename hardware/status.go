@@ -29,6 +29,27 @@ type Status struct {
 	Installed bool `json:"installed,omitempty"`
 	// Workflow is the name of the active workflow, or of the last one.
 	Workflow string `json:"workflow,omitempty"`
+	// Deadline is when a moving state must have ended; zero in the others.
+	Deadline time.Time `json:"deadline,omitzero"`
+	// Maintenance: a human works on the machine. It is not picked for a claim, and
+	// nothing is said about its being late. MaintenanceNote is that human's.
+	Maintenance     bool   `json:"maintenance,omitempty"`
+	MaintenanceNote string `json:"maintenanceNote,omitempty"`
+	// Claim says who has the machine; nil is free.
+	Claim *ClaimRef `json:"claim,omitempty"`
+	// Failures counts the installs and wipes that failed in a row; see Quarantine.
+	Failures int `json:"failures,omitempty"`
+	// Wiped proves the last verified wipe; nil after an install.
+	Wiped *Wiped `json:"wiped,omitempty"`
+	Power Power  `json:"power,omitzero"`
+	// AwaitOS: everything is written and the machine restarts; it is provisioned when
+	// the installed system phones home.
+	AwaitOS bool `json:"awaitOS,omitempty"`
+	// OSUp is when the installed system phoned home, or asked for its address; zero
+	// before that.
+	OSUp time.Time `json:"osUp,omitzero"`
+	// Issues are what keeps the machine from getting on, the worst first.
+	Issues []Issue `json:"issues,omitempty"`
 }
 
 // Facts are what the worker found in the machine.

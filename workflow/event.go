@@ -24,6 +24,9 @@ type Event struct {
 	Count  int       `json:"count"`
 	First  time.Time `json:"first"`
 	Last   time.Time `json:"last"`
+	// By names who asked for it, for what came through the API: "socket" or the name
+	// of a token.
+	By string `json:"by,omitempty"`
 	// Bytes and Took are figures where the event has some.
 	Bytes int64             `json:"bytes,omitempty"`
 	Took  hardware.Duration `json:"took,omitempty"`

@@ -1,6 +1,7 @@
 package workflow
 
 import (
+	"reflect"
 	"time"
 
 	"github.com/rackstrap/rackstrap/hardware"
@@ -72,7 +73,7 @@ func follow(m *Machine, w *Workflow, now time.Time) bool {
 		b.Closed = true
 		m.Boot, closed = &b, true
 	}
-	if s == m.Status {
+	if reflect.DeepEqual(s, m.Status) {
 		return closed
 	}
 	if s.State != m.Status.State {

@@ -22,7 +22,26 @@ type WorkflowSpec struct {
 	Params   map[string]any `json:"params,omitempty"`
 	// Reinstall allows a workflow that writes disks on a machine that is provisioned.
 	Reinstall bool `json:"reinstall,omitempty"`
+	// Purpose is what the workflow is for; the lifecycle follows it.
+	Purpose Purpose `json:"purpose,omitempty"`
+	// WaitForPhoneHome: the machine is provisioned when its system phones home.
+	WaitForPhoneHome bool `json:"waitForPhoneHome,omitempty"`
+	// Claim is the id of the claim under which it runs; it ends with that claim.
+	Claim string `json:"claim,omitempty"`
 }
+
+// Purpose is what a workflow is for.
+type Purpose string
+
+// The purposes; a workflow without one is an operator's own.
+const (
+	PurposeNone    Purpose = ""
+	PurposeInstall Purpose = "install"
+	// PurposeRelease: everything is wiped and verified before the machine is available.
+	PurposeRelease Purpose = "release"
+	// PurposeInspect: the worker comes, reports the facts, and nothing is written.
+	PurposeInspect Purpose = "inspect"
+)
 
 // State is how far a workflow or an action is.
 type State string
@@ -99,6 +118,8 @@ type Result struct {
 	WrittenBytes int64  `json:"writtenBytes,omitempty"` // as they went to the disk
 	Disk         string `json:"disk,omitempty"`
 	Checksum     string `json:"checksum,omitempty"`
+	// Wiped are the disks that were wiped and read back, for a verified wipe.
+	Wiped []hardware.WipedDisk `json:"wiped,omitempty"`
 }
 
 // Progress is how far a running attempt is; only the latest is kept, in memory.

@@ -1,0 +1,91 @@
+package hardware
+
+import "time"
+
+// Claim is somebody's right to one machine. Its name is the claimer's own id: the
+// same id asked again is the same claim. A claim that has ended stays for a while,
+// so that a late retry does not take another machine.
+type Claim struct {
+	Meta   Meta        `json:"metadata"`
+	Spec   ClaimSpec   `json:"spec"`
+	Status ClaimStatus `json:"status,omitzero"`
+}
+
+// ClaimSpec says who wants what. It is written once.
+type ClaimSpec struct {
+	// Owner is who claims, for example capi/prod/web-1; a claimer's token is limited
+	// to owners with a prefix.
+	Owner string `json:"owner"`
+	// Hardware names one machine; empty is any that fits.
+	Hardware string `json:"hardware,omitempty"`
+	// Selector are the labels that the machine must have, as `key=value,key!=value,
+	// key,!key,key in (a,b),key notin (a,b)`.
+	Selector string `json:"selector,omitempty"`
+	// Requirements are what must be in the machine.
+	Requirements Requirements `json:"requirements,omitzero"`
+	// FailureDomain is the value that the machine's FailureDomainLabel must have.
+	FailureDomain string `json:"failureDomain,omitempty"`
+	// FailureDomainLabel is `rack` where empty.
+	FailureDomainLabel string `json:"failureDomainLabel,omitempty"`
+	// Prefer weighs the machines that fit: the one with the largest sum is taken.
+	Prefer []Preference `json:"prefer,omitempty"`
+}
+
+// Preference adds Weight (-100 to 100) to machines that match Selector.
+type Preference struct {
+	Selector string `json:"selector"`
+	Weight   int    `json:"weight"`
+}
+
+// Requirements are what must be in a machine, by its facts. Empty fields ask for
+// nothing.
+type Requirements struct {
+	Arch string `json:"arch,omitempty"`
+	// CPUs is the least number of logical CPUs.
+	CPUs int `json:"cpus,omitempty"`
+	// Memory is the least memory: 64Gi, 512Mi, 256G.
+	Memory Quantity `json:"memory,omitempty"`
+	// Disks must all be there, each another disk.
+	Disks []DiskRequirement `json:"disks,omitempty"`
+	// NICs must all be there, each another one.
+	NICs []NICRequirement `json:"nics,omitempty"`
+}
+
+// DiskRequirement asks for Count disks (1 where 0) of a kind.
+type DiskRequirement struct {
+	Count int `json:"count,omitempty"`
+	// Size is the least size of each.
+	Size Quantity `json:"size,omitempty"`
+	// Transport is nvme, sata, sas, virtio, …; empty is any.
+	Transport string `json:"transport,omitempty"`
+	// Rotational false asks for flash, true for spinning disks; any where nil.
+	Rotational *bool `json:"rotational,omitempty"`
+}
+
+// NICRequirement asks for Count NICs (1 where 0) of a kind.
+type NICRequirement struct {
+	Count int `json:"count,omitempty"`
+	// Mbps is the least link speed.
+	Mbps int `json:"mbps,omitempty"`
+}
+
+// ClaimStatus says which machine a claim got.
+type ClaimStatus struct {
+	// Hardware and UID name the machine.
+	Hardware string    `json:"hardware,omitempty"`
+	UID      string    `json:"uid,omitempty"`
+	Claimed  time.Time `json:"claimed,omitzero"`
+	// Ended is when it was released; zero while it is held.
+	Ended time.Time `json:"ended,omitzero"`
+	// ProviderID is rackstrap://<installation>/<hardware uid>/<claim id>.
+	ProviderID string `json:"providerID,omitempty"`
+}
+
+// Candidate says whether one machine fits a claim, and if not, everything that
+// speaks against it, in sentences.
+type Candidate struct {
+	Hardware string   `json:"hardware"`
+	Fits     bool     `json:"fits"`
+	Score    int      `json:"score,omitempty"`
+	Against  []string `json:"against,omitempty"`
+}
