@@ -25,6 +25,9 @@ const MaxName = 63
 // MaxLabels is how many labels a record can have.
 const MaxLabels = 64
 
+// MaxLabelText is the longest key and the longest value of a label, in bytes.
+const MaxLabelText = 128
+
 // ValidName says why s cannot name a record, or nil. Names are DNS labels, so
 // that they can be host names, file names and URL segments without quoting.
 func ValidName(s string) error {
@@ -130,11 +133,11 @@ func (c *Checker) Err() error {
 }
 
 func validLabel(k, v string) error {
-	if k == "" || len(k) > 128 {
-		return fmt.Errorf("key %.20q must have 1 to 128 bytes", k)
+	if k == "" || len(k) > MaxLabelText {
+		return fmt.Errorf("key %.20q must have 1 to %d bytes", k, MaxLabelText)
 	}
-	if len(v) > 128 {
-		return fmt.Errorf("value of %q has %d bytes, the limit is 128", k, len(v))
+	if len(v) > MaxLabelText {
+		return fmt.Errorf("value of %q has %d bytes, the limit is %d", k, len(v), MaxLabelText)
 	}
 	for _, c := range k + v {
 		if (c < 'a' || c > 'z') && (c < 'A' || c > 'Z') && (c < '0' || c > '9') && !strings.ContainsRune("-_./", c) {
