@@ -1,10 +1,8 @@
 package store
 
 import (
-	"cmp"
 	"context"
 	"errors"
-	"maps"
 	"net/netip"
 	"slices"
 	"strings"
@@ -14,50 +12,78 @@ import (
 	"github.com/rackstrap/rackstrap/workflow"
 )
 
-// View is what hot paths read: machines by MAC and by uid, and the subnets, in
-// memory. It shows a DB's own commits when they return, those of other writers
-// soon after. What it returns is shared and must not be changed.
+// View is what hot paths read: the machines, with spec, status and facts, and the
+// subnets, in memory. It shows a DB's own commits when they return, those of other
+// writers soon after. What it returns is shared and must not be changed.
 //
-// Its Hardware has the spec without UserData, and the status; it has no facts.
-// Those are large, and no hot path needs them.
+// In its Hardware a UserData that is not empty reads hardware.Redacted: those are
+// large, and no hot path needs them. Read the record where they are wanted.
 type View struct {
 	db *DB
 
 	mu       sync.RWMutex
 	watched  uint64 // every transaction up to it has been seen
-	specs    map[string]*hardware.Hardware
-	machines map[string]workflow.Machine
-	joined   map[string]*hardware.Hardware // spec and status
-	macs     map[hardware.MAC]string       // uid
+	machines map[string]*known
+	macs     map[hardware.MAC]string // uid
+	names    []*known                // those with a record, by name
 	subnets  map[string]*hardware.Subnet
 	sorted   []*hardware.Subnet
 	// gone has own deletes that the watch has not come to.
 	gone map[string]uint64
+	// words are texts that many machines share: models, drivers, keys.
+	words map[string]string
 }
 
-func newView(db *DB) *View { return (&View{db: db}).reset() }
-
-func (v *View) reset() *View {
-	v.specs, v.joined = map[string]*hardware.Hardware{}, map[string]*hardware.Hardware{}
-	v.machines, v.macs = map[string]workflow.Machine{}, map[hardware.MAC]string{}
-	v.subnets, v.sorted, v.gone = map[string]*hardware.Subnet{}, nil, map[string]uint64{}
-	return v
+func newView(db *DB) *View {
+	return &View{
+		db: db, machines: map[string]*known{}, macs: map[hardware.MAC]string{},
+		subnets: map[string]*hardware.Subnet{}, gone: map[string]uint64{}, words: map[string]string{},
+	}
 }
 
 // HardwareByMAC finds the machine that has the NIC.
 func (v *View) HardwareByMAC(mac hardware.MAC) (*hardware.Hardware, bool) {
 	v.mu.RLock()
 	defer v.mu.RUnlock()
-	h, ok := v.joined[v.macs[mac]]
-	return h, ok
+	return v.machines[v.macs[mac]].record()
 }
 
 // HardwareByUID finds a machine.
 func (v *View) HardwareByUID(uid string) (*hardware.Hardware, bool) {
 	v.mu.RLock()
 	defer v.mu.RUnlock()
-	h, ok := v.joined[uid]
-	return h, ok
+	return v.machines[uid].record()
+}
+
+// HardwareByName finds a machine.
+func (v *View) HardwareByName(name string) (*hardware.Hardware, bool) {
+	v.mu.RLock()
+	defer v.mu.RUnlock()
+	i, ok := slices.BinarySearchFunc(v.names, name, func(s *known, name string) int { return strings.Compare(s.joined.Meta.Name, name) })
+	if !ok {
+		return nil, false
+	}
+	return v.names[i].joined, true
+}
+
+// Hardware lists all machines, by name. The slice is the caller's, the records are
+// shared.
+func (v *View) Hardware() []*hardware.Hardware {
+	v.mu.RLock()
+	defer v.mu.RUnlock()
+	out := make([]*hardware.Hardware, len(v.names))
+	for i, s := range v.names {
+		out[i] = s.joined
+	}
+	return out
+}
+
+// Active reports whether a workflow of the machine has not ended.
+func (v *View) Active(uid string) bool {
+	v.mu.RLock()
+	defer v.mu.RUnlock()
+	s := v.machines[uid]
+	return s != nil && s.active
 }
 
 // Machine is the engine's value of a machine; the zero one, with its UID, where the
@@ -65,12 +91,13 @@ func (v *View) HardwareByUID(uid string) (*hardware.Hardware, bool) {
 func (v *View) Machine(uid string) (workflow.Machine, bool) {
 	v.mu.RLock()
 	defer v.mu.RUnlock()
-	_, ok := v.specs[uid]
-	m, have := v.machines[uid]
-	if !have {
-		m.UID = uid
+	s := v.machines[uid]
+	if s == nil || s.joined == nil {
+		return workflow.Machine{UID: uid}, false
 	}
-	return m, ok
+	m := s.machine
+	m.UID = uid
+	return m, true
 }
 
 // BootingAt is the machine whose open boot has that client address. It looks at
@@ -78,9 +105,9 @@ func (v *View) Machine(uid string) (workflow.Machine, bool) {
 func (v *View) BootingAt(client netip.Addr) (workflow.Machine, bool) {
 	v.mu.RLock()
 	defer v.mu.RUnlock()
-	for _, m := range v.machines {
-		if m.Boot != nil && !m.Boot.Closed && m.Boot.Client == client {
-			return m, true
+	for _, s := range v.machines {
+		if b := s.machine.Boot; b != nil && !b.Closed && b.Client == client {
+			return s.machine, true
 		}
 	}
 	return workflow.Machine{}, false
@@ -103,7 +130,7 @@ func (v *View) load(ctx context.Context) error {
 		return err
 	}
 	fresh := newView(v.db)
-	for _, prefix := range []string{prefixHardware, prefixSubnet} {
+	for _, prefix := range []string{prefixHardware, prefixActive, prefixSubnet} {
 		err := v.db.each(ctx, Range{Prefix: prefix, Limit: MaxPage}, func(e Entry) error {
 			return fresh.put(e.Key, e.Value, e.Revision)
 		})
@@ -112,7 +139,7 @@ func (v *View) load(ctx context.Context) error {
 		}
 	}
 	fresh.sort()
-	v.specs, v.joined, v.machines, v.macs = fresh.specs, fresh.joined, fresh.machines, fresh.macs
+	v.machines, v.macs, v.names, v.words = fresh.machines, fresh.macs, fresh.names, fresh.words
 	v.subnets, v.sorted, v.gone = fresh.subnets, fresh.sorted, fresh.gone
 	v.watched = rev
 	return nil
@@ -193,145 +220,5 @@ func (v *View) own(rev uint64, t Txn) {
 }
 
 func shown(key string) bool {
-	return strings.HasPrefix(key, prefixHardware) || strings.HasPrefix(key, prefixSubnet)
-}
-
-// apply is called with mu held. The same change may come twice, and a change may
-// come after a later one of the same key; each key only moves forward.
-func (v *View) apply(rev uint64, changes []KeyChange) error {
-	sort := false
-	for _, c := range changes {
-		if !shown(c.Key) {
-			continue
-		}
-		sort = sort || strings.HasPrefix(c.Key, prefixSubnet)
-		if c.Deleted {
-			v.delete(c.Key, rev)
-			continue
-		}
-		if v.gone[c.Key] > rev {
-			continue
-		}
-		if err := v.put(c.Key, c.Value, rev); err != nil {
-			return err
-		}
-	}
-	if sort {
-		v.sort()
-	}
-	return nil
-}
-
-// sort makes a new list: the old one is in readers' hands.
-func (v *View) sort() {
-	v.sorted = slices.SortedFunc(maps.Values(v.subnets), func(a, b *hardware.Subnet) int {
-		return cmp.Compare(a.Meta.Name, b.Meta.Name)
-	})
-}
-
-func (v *View) put(key string, value []byte, rev uint64) error {
-	if strings.HasPrefix(key, prefixSubnet) {
-		return v.putSubnet(key, value, rev)
-	}
-	uid, what, _ := splitHardware(key)
-	switch what {
-	case partSpec:
-		return v.putSpec(uid, key, value, rev)
-	case partMachine:
-		return v.putMachine(uid, key, value, rev)
-	}
-	return nil
-}
-
-func (v *View) putSubnet(key string, value []byte, rev uint64) error {
-	if old := v.subnets[key]; old != nil && old.Meta.Revision >= rev {
-		return nil
-	}
-	s := new(hardware.Subnet)
-	if err := v.db.decode(key, value, s); err != nil {
-		return err
-	}
-	s.Meta.Revision = rev
-	v.subnets[key] = s
-	return nil
-}
-
-func (v *View) putSpec(uid, key string, value []byte, rev uint64) error {
-	old := v.specs[uid]
-	if old != nil && old.Meta.Revision >= rev {
-		return nil
-	}
-	h := new(hardware.Hardware)
-	if err := v.db.decode(key, value, h); err != nil {
-		return err
-	}
-	h.Meta.Revision = rev
-	h.Spec.UserData = ""
-	v.dropMACs(uid, old)
-	for _, n := range h.Spec.Interfaces {
-		v.macs[n.MAC] = uid
-	}
-	v.specs[uid] = h
-	v.join(uid)
-	return nil
-}
-
-func (v *View) putMachine(uid, key string, value []byte, rev uint64) error {
-	if v.machines[uid].Revision >= rev {
-		return nil
-	}
-	var m workflow.Machine
-	if err := v.db.decode(key, value, &m); err != nil {
-		return err
-	}
-	m.Revision = rev
-	v.machines[uid] = m
-	v.join(uid)
-	return nil
-}
-
-func (v *View) delete(key string, rev uint64) {
-	if strings.HasPrefix(key, prefixSubnet) {
-		if s := v.subnets[key]; s != nil && s.Meta.Revision <= rev {
-			delete(v.subnets, key)
-		}
-		return
-	}
-	uid, what, _ := splitHardware(key)
-	switch what {
-	case partSpec:
-		if h := v.specs[uid]; h != nil && h.Meta.Revision <= rev {
-			v.dropMACs(uid, h)
-			delete(v.specs, uid)
-		}
-	case partMachine:
-		if v.machines[uid].Revision <= rev {
-			delete(v.machines, uid)
-		}
-	}
-	v.join(uid)
-}
-
-// dropMACs forgets a record's MACs, unless another record has taken them since.
-func (v *View) dropMACs(uid string, h *hardware.Hardware) {
-	if h == nil {
-		return
-	}
-	for _, n := range h.Spec.Interfaces {
-		if v.macs[n.MAC] == uid {
-			delete(v.macs, n.MAC)
-		}
-	}
-}
-
-// join makes a new record of spec and status: the old one is in readers' hands.
-func (v *View) join(uid string) {
-	spec := v.specs[uid]
-	if spec == nil {
-		delete(v.joined, uid)
-		return
-	}
-	h := *spec
-	h.Status = ofNew(v.machines[uid].Status)
-	v.joined[uid] = &h
+	return strings.HasPrefix(key, prefixHardware) || strings.HasPrefix(key, prefixActive) || strings.HasPrefix(key, prefixSubnet)
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"path/filepath"
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -70,7 +71,8 @@ func TestViewOfOthers(t *testing.T) {
 	until(t, writer, "the new MAC", func() bool {
 		v, ok := reader.View().HardwareByMAC(h.Spec.Interfaces[0].MAC)
 		_, old := reader.View().HardwareByMAC(mac)
-		return ok && !old && v.Status.State == hardware.StateProvisioned && v.Spec.UserData == ""
+		byName, named := reader.View().HardwareByName("m1")
+		return ok && !old && v.Status.State == hardware.StateProvisioned && v.Spec.UserData == hardware.Redacted && named && byName == v
 	})
 	if err := writer.CreateSubnet(ctx, subnet("lan", "10.0.0.0/8")); err != nil {
 		t.Fatal(err)
@@ -145,6 +147,62 @@ func TestViewReadsYourWrites(t *testing.T) {
 		})
 	}
 	wg.Wait()
+}
+
+// TestViewHardware: all of a machine is in the list, which is in the order of the
+// names whatever was made and deleted when.
+func TestViewHardware(t *testing.T) {
+	t.Parallel()
+	ctx := t.Context()
+	dir := t.TempDir()
+	db, kv := openAt(t, dir, store.Options{})
+	want := map[string]string{}
+	for _, n := range []int{7, 3, 9, 1, 8, 2} {
+		h := create(t, db, n)
+		want[h.Meta.Name] = h.Meta.UID
+	}
+	m := &workflow.Machine{UID: want["m3"], Status: hardware.Status{State: hardware.StateAvailable}}
+	w := &workflow.Workflow{Meta: hardware.Meta{Name: "w"}, Status: workflow.Status{State: workflow.StatePending, HardwareUID: m.UID}}
+	facts := &hardware.Facts{CPUs: 8, Disks: []hardware.DiskFact{{Path: "/dev/sda", Bytes: 1 << 40}}}
+	if err := db.Commit(ctx, &workflow.Change{Machine: m, Workflow: w, Facts: facts}); err != nil {
+		t.Fatal(err)
+	}
+	if err := db.DeleteHardware(ctx, "m9", 0); err != nil {
+		t.Fatal(err)
+	}
+	delete(want, "m9")
+	again := create(t, db, 9)
+	want["m9"] = again.Meta.UID
+	fresh, err := store.Open(ctx, kv, filepath.Join(dir, "seal.key"), store.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for what, v := range map[string]*store.View{"that followed": db.View(), "that was loaded": fresh.View()} {
+		var names []string
+		for _, h := range v.Hardware() {
+			names = append(names, h.Meta.Name)
+			if h.Meta.UID != want[h.Meta.Name] {
+				t.Errorf("a view %s: %s has uid %s, wanted %s", what, h.Meta.Name, h.Meta.UID, want[h.Meta.Name])
+			}
+		}
+		if got := strings.Join(names, " "); got != "m1 m2 m3 m7 m8 m9" {
+			t.Errorf("a view %s lists %s", what, got)
+		}
+		h, ok := v.HardwareByName("m3")
+		if !ok || h.Facts == nil || h.Facts.CPUs != 8 || len(h.Facts.Disks) != 1 || !v.Active(h.Meta.UID) || v.Active(want["m1"]) {
+			t.Errorf("a view %s: facts %+v", what, h.Facts)
+		}
+		if _, ok := v.HardwareByName("m"); ok {
+			t.Errorf("a view %s finds what is not there", what)
+		}
+	}
+	w.Status.State = workflow.StateCancelled
+	if err := db.Commit(ctx, &workflow.Change{Workflow: w}); err != nil || db.View().Active(m.UID) {
+		t.Errorf("the workflow has ended, the view says it is active; %v", err)
+	}
+	if err := db.DeleteHardware(ctx, "m3", 0); err != nil || len(db.View().Hardware()) != 5 {
+		t.Errorf("after a delete: %d, %v", len(db.View().Hardware()), err)
+	}
 }
 
 // BenchmarkView is the look-up of the DHCP server, and the load at start.

@@ -1,0 +1,256 @@
+package store
+
+import (
+	"cmp"
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/rackstrap/rackstrap/hardware"
+	"github.com/rackstrap/rackstrap/workflow"
+)
+
+// known is what the View knows of one machine. The parts come under keys of their
+// own, in any order; each has the revision that it is at.
+type known struct {
+	machine   workflow.Machine
+	facts     *hardware.Facts
+	factsRev  uint64
+	active    bool
+	activeRev uint64
+	// joined is the record with all of this in it; nil where no spec has come. It is
+	// in readers' hands: what changes is made anew.
+	joined *hardware.Hardware
+}
+
+func (s *known) record() (*hardware.Hardware, bool) {
+	if s == nil || s.joined == nil {
+		return nil, false
+	}
+	return s.joined, true
+}
+
+func byName(a, b *known) int {
+	return cmp.Or(strings.Compare(a.joined.Meta.Name, b.joined.Meta.Name), strings.Compare(a.joined.Meta.UID, b.joined.Meta.UID))
+}
+
+// apply is called with mu held. The same change may come twice, and a change may
+// come after a later one of the same key; each key only moves forward.
+func (v *View) apply(rev uint64, changes []KeyChange) error {
+	sort := false
+	for _, c := range changes {
+		if !shown(c.Key) {
+			continue
+		}
+		sort = sort || strings.HasPrefix(c.Key, prefixSubnet)
+		if c.Deleted {
+			v.delete(c.Key, rev)
+			continue
+		}
+		if v.gone[c.Key] > rev {
+			continue
+		}
+		if err := v.put(c.Key, c.Value, rev); err != nil {
+			return err
+		}
+	}
+	if sort {
+		v.sort()
+	}
+	return nil
+}
+
+// sort makes a new list: the old one is in readers' hands.
+func (v *View) sort() {
+	v.sorted = slices.SortedFunc(maps.Values(v.subnets), func(a, b *hardware.Subnet) int {
+		return cmp.Compare(a.Meta.Name, b.Meta.Name)
+	})
+}
+
+func (v *View) put(key string, value []byte, rev uint64) error {
+	if strings.HasPrefix(key, prefixSubnet) {
+		return v.putSubnet(key, value, rev)
+	}
+	if uid, ok := strings.CutPrefix(key, prefixActive); ok {
+		if s := v.at(uid); s.activeRev < rev {
+			s.active, s.activeRev = true, rev
+		}
+		return nil
+	}
+	uid, what, _ := splitHardware(key)
+	switch s := v.at(uid); what {
+	case partSpec:
+		return v.putSpec(s, uid, key, value, rev)
+	case partMachine:
+		return v.putMachine(s, key, value, rev)
+	case partFacts:
+		return v.putFacts(s, key, value, rev)
+	}
+	return nil
+}
+
+// at is the machine's entry, made where there is none.
+func (v *View) at(uid string) *known {
+	s := v.machines[uid]
+	if s == nil {
+		s = new(known)
+		v.machines[uid] = s
+	}
+	return s
+}
+
+func (v *View) putSubnet(key string, value []byte, rev uint64) error {
+	if old := v.subnets[key]; old != nil && old.Meta.Revision >= rev {
+		return nil
+	}
+	s := new(hardware.Subnet)
+	if err := v.db.decode(key, value, s); err != nil {
+		return err
+	}
+	s.Meta.Revision = rev
+	v.subnets[key] = s
+	return nil
+}
+
+func (v *View) putSpec(s *known, uid, key string, value []byte, rev uint64) error {
+	if s.joined != nil && s.joined.Meta.Revision >= rev {
+		return nil
+	}
+	h := new(hardware.Hardware)
+	if err := v.db.decode(key, value, h); err != nil {
+		return err
+	}
+	h.Meta.Revision = rev
+	if h.Spec.UserData != "" {
+		h.Spec.UserData = hardware.Redacted
+	}
+	for i := range h.Spec.SSHKeys {
+		v.share(&h.Spec.SSHKeys[i])
+	}
+	v.dropMACs(uid, s.joined)
+	for _, n := range h.Spec.Interfaces {
+		v.macs[n.MAC] = uid
+	}
+	first := s.joined == nil
+	s.joined = h
+	s.join()
+	if first { // the name and the uid never change
+		i, _ := slices.BinarySearchFunc(v.names, s, byName)
+		v.names = slices.Insert(v.names, i, s)
+	}
+	return nil
+}
+
+func (v *View) putMachine(s *known, key string, value []byte, rev uint64) error {
+	if s.machine.Revision >= rev {
+		return nil
+	}
+	var m workflow.Machine
+	if err := v.db.decode(key, value, &m); err != nil {
+		return err
+	}
+	m.Revision = rev
+	s.machine = m
+	s.join()
+	return nil
+}
+
+func (v *View) putFacts(s *known, key string, value []byte, rev uint64) error {
+	if s.factsRev >= rev {
+		return nil
+	}
+	f := new(hardware.Facts)
+	if err := v.db.decode(key, value, f); err != nil {
+		return err
+	}
+	for _, t := range []*string{&f.Firmware, &f.SecureBoot, &f.Arch, &f.CPUModel, &f.Vendor, &f.Product, &f.Kernel, &f.Worker} {
+		v.share(t)
+	}
+	f.Disks, f.NICs = slices.Clip(f.Disks), slices.Clip(f.NICs)
+	for i := range f.Disks {
+		v.share(&f.Disks[i].Path)
+		v.share(&f.Disks[i].Model)
+		v.share(&f.Disks[i].Transport)
+	}
+	for i := range f.NICs {
+		v.share(&f.NICs[i].Name)
+		v.share(&f.NICs[i].Driver)
+	}
+	s.facts, s.factsRev = f, rev
+	s.join()
+	return nil
+}
+
+// maxWords bounds what is remembered of shared texts; they come from machines too.
+const maxWords = 10_000
+
+// share makes equal texts of many records one.
+func (v *View) share(s *string) {
+	if *s == "" {
+		return
+	}
+	if w, ok := v.words[*s]; ok {
+		*s = w
+		return
+	}
+	if len(v.words) >= maxWords {
+		clear(v.words)
+	}
+	v.words[*s] = *s
+}
+
+// join makes a new record of all parts.
+func (s *known) join() {
+	if s.joined == nil {
+		return
+	}
+	h := *s.joined
+	h.Status, h.Facts = ofNew(s.machine.Status), s.facts
+	s.joined = &h
+}
+
+func (v *View) delete(key string, rev uint64) {
+	if strings.HasPrefix(key, prefixSubnet) {
+		if s := v.subnets[key]; s != nil && s.Meta.Revision <= rev {
+			delete(v.subnets, key)
+		}
+		return
+	}
+	uid, what, ok := splitHardware(key)
+	if !ok {
+		uid, what = strings.TrimPrefix(key, prefixActive), ""
+	}
+	s := v.machines[uid]
+	switch {
+	case s == nil:
+		return
+	case what == "" && s.activeRev <= rev:
+		s.active, s.activeRev = false, 0
+	case what == partSpec && s.joined != nil && s.joined.Meta.Revision <= rev:
+		v.dropMACs(uid, s.joined)
+		if i, ok := slices.BinarySearchFunc(v.names, s, byName); ok {
+			v.names = slices.Delete(v.names, i, i+1)
+		}
+		s.joined = nil
+	case what == partMachine && s.machine.Revision <= rev:
+		s.machine = workflow.Machine{}
+	case what == partFacts && s.factsRev <= rev:
+		s.facts, s.factsRev = nil, 0
+	}
+	s.join()
+	if s.joined == nil && s.machine.Revision == 0 && s.factsRev == 0 && s.activeRev == 0 {
+		delete(v.machines, uid)
+	}
+}
+
+// dropMACs forgets a record's MACs, unless another record has taken them since.
+func (v *View) dropMACs(uid string, h *hardware.Hardware) {
+	if h == nil {
+		return
+	}
+	for _, n := range h.Spec.Interfaces {
+		if v.macs[n.MAC] == uid {
+			delete(v.macs, n.MAC)
+		}
+	}
+}
