@@ -56,8 +56,9 @@ type Boot struct {
 	// Programs counts how often an iPXE of ours was named in this boot; a second
 	// time means that the chain loops.
 	Programs int `json:"programs,omitempty"`
-	// Phase is the furthest step this boot reached.
-	Phase Phase `json:"phase,omitempty"`
+	// Phase is the furthest step this boot reached; Moved is when, zero for the first.
+	Phase Phase     `json:"phase,omitempty"`
+	Moved time.Time `json:"moved,omitzero"`
 	// WorkerKey is the ed25519 public key the token is bound to, once redeemed.
 	WorkerKey []byte `json:"workerKey,omitempty"`
 	// Closed: a newer boot took over, or the machine went on to its disk.
@@ -76,6 +77,32 @@ const (
 	PhaseKernel
 	PhaseWorker
 )
+
+// Name is the phase in the words of the timeline.
+func (p Phase) Name() string {
+	names := []string{"first packet", "address", "boot program", "boot script", "kernel", "worker"}
+	if p < 0 || int(p) >= len(names) {
+		return "unknown"
+	}
+	return names[p]
+}
+
+// Reach moves the phase on to p at now, never backwards, and reports whether it moved.
+func (b *Boot) Reach(p Phase, now time.Time) bool {
+	if p <= b.Phase {
+		return false
+	}
+	b.Phase, b.Moved = p, now
+	return true
+}
+
+// LastMoved is when the boot got to its Phase.
+func (b *Boot) LastMoved() time.Time {
+	if b.Moved.IsZero() {
+		return b.Started
+	}
+	return b.Moved
+}
 
 // BootDeadline is how long a boot's token lives.
 const BootDeadline = 30 * time.Minute

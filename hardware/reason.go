@@ -69,6 +69,7 @@ const (
 	ReasonFactsReported   Reason = "facts-reported"
 	ReasonSentToDisk      Reason = "sent-to-disk"
 	ReasonOSSeen          Reason = "os-seen"
+	ReasonOSUp            Reason = "os-up"
 )
 
 // What happened to a workflow.
@@ -147,6 +148,7 @@ var reasons = map[Reason]string{
 	ReasonFactsReported:   "the worker reported what is in the machine",
 	ReasonSentToDisk:      "told the machine to boot its disk",
 	ReasonOSSeen:          "the installed system asked for its address",
+	ReasonOSUp:            "the installed system phoned home",
 
 	ReasonWorkflowCreated:   "workflow created",
 	ReasonWorkflowStarted:   "workflow started",

@@ -22,9 +22,10 @@ const (
 type Status struct {
 	State State     `json:"state,omitempty"`
 	Since time.Time `json:"since,omitzero"`
-	// Hold: the machine waits for a human; HoldReason says why.
-	Hold       bool   `json:"hold,omitempty"`
-	HoldReason Reason `json:"holdReason,omitempty"`
+	// Hold: the machine waits for a human; HoldReason says why, HoldSince how long.
+	Hold       bool      `json:"hold,omitempty"`
+	HoldReason Reason    `json:"holdReason,omitempty"`
+	HoldSince  time.Time `json:"holdSince,omitzero"`
 	// Installed: we wrote an operating system to its disk and it is still there.
 	Installed bool `json:"installed,omitempty"`
 	// Workflow is the name of the active workflow, or of the last one.

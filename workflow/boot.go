@@ -100,7 +100,8 @@ func (e *Engine) Acked(ctx context.Context, uid, boot string, client, server net
 		if b.Client == client && b.Server == server && !program {
 			return false
 		}
-		b.Client, b.Server, b.Phase = client, server, max(b.Phase, hardware.PhaseAddress)
+		b.Client, b.Server = client, server
+		b.Reach(hardware.PhaseAddress, e.c.Now())
 		if program {
 			b.Programs++
 		}
@@ -115,7 +116,7 @@ func (e *Engine) Reached(ctx context.Context, uid, boot string, p hardware.Phase
 		if b.Phase >= p && !late {
 			return false
 		}
-		b.Phase = max(b.Phase, p)
+		b.Reach(p, e.c.Now())
 		b.Deadline = e.c.Now().Add(hardware.BootDeadline)
 		return true
 	})

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"maps"
 	"strings"
+	"time"
 
 	"github.com/rackstrap/rackstrap/hardware"
 )
@@ -162,10 +163,11 @@ func (e *Engine) SetHold(ctx context.Context, uid string, hold bool) error {
 		if mc.Status.Hold == hold {
 			return nil
 		}
-		mc.Status.Hold, mc.Status.HoldReason = hold, ""
+		mc.Status.Hold, mc.Status.HoldReason, mc.Status.HoldSince = hold, "", time.Time{}
 		detail := "hold ended by an operator"
 		if hold {
 			mc.Status.HoldReason, detail = hardware.ReasonOnHold, "held by an operator"
+			mc.Status.HoldSince = e.c.Now()
 		}
 		ev := e.event(h, "", hardware.ReasonStateChanged, detail)
 		err = e.c.Store.Commit(ctx, &Change{Machine: mc, Events: []Event{ev}})

@@ -47,6 +47,7 @@ type Engine struct {
 	machines map[string]*machine // by uid; never shrinks, it is bounded by the records
 	progress map[string]Progress // by workflow name
 	ready    chan struct{}
+	began    time.Time
 }
 
 // machine is the engine's memory of one machine. Its mutex orders all decisions
@@ -55,6 +56,7 @@ type machine struct {
 	mu      sync.Mutex
 	uid     string
 	session *Session
+	left    time.Time // when the last session ended
 	active  string // name of the active workflow
 	wake    time.Time
 	current *Assignment // the attempt that runs
@@ -62,7 +64,7 @@ type machine struct {
 
 // NewEngine makes an Engine; Run must be called for time to pass.
 func NewEngine(c Config) *Engine {
-	return &Engine{c: c, machines: map[string]*machine{}, progress: map[string]Progress{}, ready: make(chan struct{})}
+	return &Engine{c: c, machines: map[string]*machine{}, progress: map[string]Progress{}, ready: make(chan struct{}), began: c.Now()}
 }
 
 // Ready is closed when the active workflows are loaded.
@@ -285,6 +287,19 @@ func finish(w *Workflow) *Finish {
 	default:
 		return &Finish{What: FinishReboot}
 	}
+}
+
+// Connected reports whether a worker of the machine is connected. left is when the
+// last one's connection ended: this engine's start, where it has had none, so that
+// nobody is called lost before there was time to come back.
+func (e *Engine) Connected(uid string) (connected bool, left time.Time) {
+	m := e.machine(uid)
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if m.left.IsZero() {
+		return m.session != nil, e.began
+	}
+	return m.session != nil, m.left
 }
 
 // Stats counts what the engine has in hand.

@@ -83,7 +83,8 @@ func (e *Engine) redeem(ctx context.Context, m *machine, bootID string, key ed25
 	}
 	if b.WorkerKey == nil {
 		nb := *b
-		nb.WorkerKey, nb.Phase = key, hardware.PhaseWorker
+		nb.WorkerKey = key
+		nb.Reach(hardware.PhaseWorker, now)
 		mc.Boot = &nb
 		ev := e.event(h, bootID, hardware.ReasonWorkerConnected, "from "+from.String())
 		ev.Took = hardware.Duration(now.Sub(b.Started))
@@ -104,14 +105,14 @@ func (e *Engine) stolen(ctx context.Context, m *machine, h *hardware.Hardware, m
 	b.Closed, b.WorkerKey = true, nil
 	held := *mc
 	held.Boot = &b
-	held.Status.Hold, held.Status.HoldReason = true, hardware.ReasonTokenStolen
+	held.Status.Hold, held.Status.HoldReason, held.Status.HoldSince = true, hardware.ReasonTokenStolen, e.c.Now()
 	ev := e.event(h, b.ID, hardware.ReasonTokenStolen, "from "+from.String())
 	if err := e.c.Store.Commit(ctx, &Change{Machine: &held, Events: []Event{ev}}); err != nil {
 		return err
 	}
 	if m.session != nil {
 		m.session.close(hardware.ReasonTokenStolen.Sentence())
-		m.session = nil
+		m.session, m.left = nil, e.c.Now()
 	}
 	return &Refused{hardware.ReasonTokenStolen}
 }
@@ -251,7 +252,7 @@ func (s *Session) Detach() {
 	if s.m.session != s {
 		return
 	}
-	s.m.session = nil
+	s.m.session, s.m.left = nil, s.e.c.Now()
 	if s.m.active == "" {
 		return // it was told to restart, or had nothing to do
 	}
