@@ -3,7 +3,6 @@ package hardware
 import (
 	"fmt"
 	"net/netip"
-	"net/url"
 )
 
 // Hardware is a machine's record. Spec is written by operators only, Status by
@@ -45,18 +44,6 @@ type Spec struct {
 	Metadata Metadata `json:"metadata,omitzero"`
 	// Notes are for people.
 	Notes string `json:"notes,omitempty"`
-}
-
-// PowerControl says how a machine is switched on and off.
-type PowerControl struct {
-	// Driver is manual (a person presses the button; the default) or webhook.
-	Driver string `json:"driver"`
-	// URL of the webhook driver: calls are POSTed there, see deploy/docs/power.md.
-	URL string `json:"url,omitempty"`
-	// Secret signs the webhook's calls (HMAC-SHA256).
-	Secret string `json:"secret,omitempty" secret:"true"`
-	// CA is a PEM certificate to trust for https, besides the system's.
-	CA string `json:"ca,omitempty"`
 }
 
 // Metadata says what the metadata services tell the installed system.
@@ -190,36 +177,6 @@ func (h *Hardware) Validate() error {
 		c.Addf("spec.notes", "has %d bytes, the limit is %d", len(s.Notes), MaxNotes)
 	}
 	return c.Err()
-}
-
-// The power drivers.
-const (
-	PowerManual  = "manual"
-	PowerWebhook = "webhook"
-)
-
-func (p *PowerControl) check(c *Checker) {
-	if p == nil {
-		return
-	}
-	switch p.Driver {
-	case PowerManual:
-		if p.URL != "" || p.Secret != "" || p.CA != "" {
-			c.Addf("spec.power", "has settings that the driver manual does not read (set driver: webhook, or leave them out)")
-		}
-	case PowerWebhook:
-		if u, err := url.Parse(p.URL); err != nil || (u.Scheme != "http" && u.Scheme != "https") || u.Host == "" || u.User != nil {
-			c.Addf("spec.power.url", "%.120q is not an http(s) URL without a password in it", p.URL)
-		}
-		if len(p.Secret) < 16 || len(p.Secret) > 1024 {
-			c.Addf("spec.power.secret", "has %d bytes, wanted 16 to 1024 (make one: openssl rand -hex 32)", len(p.Secret))
-		}
-		if len(p.CA) > 64<<10 {
-			c.Addf("spec.power.ca", "has %d bytes, the limit is %d", len(p.CA), 64<<10)
-		}
-	default:
-		c.Addf("spec.power.driver", "%q is not known (manual or webhook)", p.Driver)
-	}
 }
 
 func (n NIC) check(c *Checker, path string, i int, macs map[MAC]int, addrs map[netip.Addr]string) {

@@ -92,6 +92,14 @@ const (
 	ReasonStateChanged      Reason = "state-changed"
 )
 
+// What happened to a machine's power.
+const (
+	ReasonPowerAsked  Reason = "power-asked"
+	ReasonPowerDone   Reason = "power-done"
+	ReasonPowerFailed Reason = "power-failed"
+	ReasonPowerByHand Reason = "power-by-hand"
+)
+
 // reasons has the sentence of every Reason, as the timeline prints it.
 var reasons = map[Reason]string{
 	ReasonMalformed:       "the packet is not valid DHCP",
@@ -166,6 +174,11 @@ var reasons = map[Reason]string{
 	ReasonRecordChanged:     "record changed",
 	ReasonRecordDeleted:     "record deleted",
 	ReasonStateChanged:      "the machine's state changed",
+
+	ReasonPowerAsked:  "asked the power controller",
+	ReasonPowerDone:   "the power controller did as asked",
+	ReasonPowerFailed: "the power controller refused, or did not answer",
+	ReasonPowerByHand: "a person must switch the machine",
 }
 
 // Sentence is the Reason in words.
