@@ -27,6 +27,13 @@ const (
 	CodeUnavailable      Code = "unavailable"
 	CodeInternal         Code = "internal"
 	CodePartiallyApplied Code = "partially-applied"
+	// Of a caller that is not known, or may not do it.
+	CodeTokenMissing   Code = "token-missing"
+	CodeTokenMalformed Code = "token-malformed"
+	CodeTokenUnknown   Code = "token-unknown"
+	CodeTokenExpired   Code = "token-expired"
+	CodeForbidden      Code = "forbidden"
+	CodeRateLimited    Code = "rate-limited"
 )
 
 // Problem is an error as RFC 9457 has it, with our extensions. It is the error

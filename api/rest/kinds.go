@@ -28,6 +28,7 @@ func hardwareResource(d Deps) *resource[hardware.Hardware] {
 		},
 		show:   func(_ context.Context, h *hardware.Hardware) (any, error) { return hardware.Redact(h), nil },
 		create: s.CreateHardware, update: s.UpdateHardware, remove: s.DeleteHardware, get: s.HardwareByName, list: s.ListHardware,
+		sees: func(ctx context.Context, h *hardware.Hardware) (bool, error) { return CallerFrom(ctx).Sees(h), nil },
 	}
 }
 
@@ -123,6 +124,9 @@ func workflowResource(d Deps) *resource[workflow.Workflow] {
 			return err
 		},
 		remove: s.DeleteWorkflow, get: s.Workflow, list: s.ListWorkflows,
+		sees: func(ctx context.Context, w *workflow.Workflow) (bool, error) {
+			return seesMachine(ctx, s, w.Spec.Hardware, w.Status.HardwareUID)
+		},
 	}
 }
 

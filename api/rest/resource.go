@@ -37,6 +37,9 @@ type resource[T any] struct {
 	remove func(ctx context.Context, name string, rev uint64) error
 	get    func(ctx context.Context, name string) (*T, error)
 	list   func(context.Context) ([]*T, error)
+	// sees reports whether the record exists for the caller of ctx; nil: it does for
+	// all who may use the route.
+	sees func(ctx context.Context, v *T) (bool, error)
 }
 
 // decode makes a record of a document; name, if not empty, is the one in the URL.
@@ -79,13 +82,19 @@ func (rs *resource[T]) invalid(name string, errs []hardware.FieldError) error {
 	return &hardware.Invalid{Kind: rs.kind.Word(), Name: hardware.PlainText(name, 80), Errors: errs}
 }
 
-// find reads by name; its error names those that are like it.
+// find reads by name what the caller sees; its error names those that are like it.
 func (rs *resource[T]) find(ctx context.Context, name string) (*T, error) {
 	v, err := rs.get(ctx, name)
-	if !errors.Is(err, workflow.ErrNotFound) {
-		return v, err
+	if err == nil {
+		var seen bool
+		if seen, err = rs.seen(ctx, v); seen {
+			return v, nil
+		}
 	}
-	all, err := rs.list(ctx)
+	if err != nil && !errors.Is(err, workflow.ErrNotFound) {
+		return nil, err
+	}
+	all, err := rs.all(ctx)
 	if err != nil {
 		return nil, err
 	}
@@ -94,6 +103,33 @@ func (rs *resource[T]) find(ctx context.Context, name string) (*T, error) {
 		names[i] = rs.meta(o).Name
 	}
 	return nil, notFound(rs.kind, name, names)
+}
+
+// seen reports whether the caller sees a record.
+func (rs *resource[T]) seen(ctx context.Context, v *T) (bool, error) {
+	if rs.sees == nil {
+		return true, nil
+	}
+	return rs.sees(ctx, v)
+}
+
+// all lists what the caller sees.
+func (rs *resource[T]) all(ctx context.Context) ([]*T, error) {
+	all, err := rs.list(ctx)
+	if err != nil || rs.sees == nil {
+		return all, err
+	}
+	out := make([]*T, 0, len(all))
+	for _, v := range all {
+		seen, err := rs.sees(ctx, v)
+		if err != nil {
+			return nil, err
+		}
+		if seen {
+			out = append(out, v)
+		}
+	}
+	return out, nil
 }
 
 // same reports whether an operator would see no difference.
@@ -192,7 +228,7 @@ func (rs *resource[T]) serveList(_ *server, w http.ResponseWriter, r *http.Reque
 	if err := queryKnown(r.URL.Query()); err != nil {
 		return err
 	}
-	all, err := rs.list(r.Context())
+	all, err := rs.all(r.Context())
 	if err != nil {
 		return err
 	}

@@ -8,17 +8,6 @@ import (
 	"github.com/rackstrap/rackstrap/workflow"
 )
 
-// Role is the least that a caller must be to use a route. All callers on the unix
-// socket are admins.
-type Role string
-
-// The roles, from the least.
-const (
-	RoleViewer   Role = "viewer"
-	RoleOperator Role = "operator"
-	RoleAdmin    Role = "admin"
-)
-
 // Route is one method of one path.
 type Route struct {
 	Method string
@@ -26,7 +15,11 @@ type Route struct {
 	Path string
 	// Does is the route in a sentence.
 	Does string
+	// Role is the least that a caller must be.
 	Role Role
+	// Claimer: a claimer may use it too, on the machines and claims that it sees; the
+	// handler asks Caller about each.
+	Claimer bool
 	// In and Out are zero values of the bodies' types; nil where there is none, and
 	// an io.Reader's type where the body is a stream.
 	In, Out any
@@ -39,9 +32,9 @@ type Route struct {
 // made from it.
 func Routes() []Route {
 	routes := []Route{
-		{Method: http.MethodGet, Path: "/version", Does: "Say what the daemon is", Role: RoleViewer, Out: api.VersionInfo{}, handle: (*server).version},
+		{Method: http.MethodGet, Path: "/version", Does: "Say what the daemon is", Role: RoleViewer, Claimer: true, Out: api.VersionInfo{}, handle: (*server).version},
 		{Method: http.MethodPost, Path: "/apply", Does: "Create or change every record of a multi-document body", Role: RoleOperator, Out: api.ApplyResult{}, handle: (*server).apply},
-		{Method: http.MethodGet, Path: "/hardware/{name}/timeline", Does: "Tell what happened to a machine, boot by boot", Role: RoleViewer, Out: api.Timeline{}, Query: []string{"boot", "limit"}, handle: (*server).timeline},
+		{Method: http.MethodGet, Path: "/hardware/{name}/timeline", Does: "Tell what happened to a machine, boot by boot", Role: RoleViewer, Claimer: true, Out: api.Timeline{}, Query: []string{"boot", "limit"}, handle: (*server).timeline},
 		{Method: http.MethodPost, Path: "/hardware/{name}/hold", Does: "Put a machine on hold, or take it off", Role: RoleOperator, In: api.Hold{}, Out: hardware.Hardware{}, handle: (*server).hold},
 		{Method: http.MethodPut, Path: "/images/{name}/blob", Does: "Upload the file of an image; the record is made or changed", Role: RoleOperator, In: blobBody{}, Out: workflow.Image{}, Query: []string{"checksum", "format", "arch", "description"}, handle: (*server).upload},
 		{Method: http.MethodPost, Path: "/workflows/{name}/cancel", Does: "End a workflow", Role: RoleOperator, In: api.Cancel{}, Out: api.Workflow{}, handle: (*server).cancel},
@@ -64,11 +57,13 @@ func recordRoutes[T any](k api.Kind, replace bool, of func(*server) *resource[T]
 		return func(s *server, w http.ResponseWriter, r *http.Request) error { return h(of(s), s, w, r) }
 	}
 	var record T
+	// what claims and provision name; networks are none of a claimer's business
+	claimer := k != api.KindSubnet
 	all, one, word := "/"+k.Path(), "/"+k.Path()+"/{name}", k.Word()
 	routes := []Route{
-		{Method: http.MethodGet, Path: all, Does: "List every " + word, Role: RoleViewer, Out: api.List[T]{}, handle: with((*resource[T]).serveList)},
+		{Method: http.MethodGet, Path: all, Does: "List every " + word, Role: RoleViewer, Claimer: claimer, Out: api.List[T]{}, handle: with((*resource[T]).serveList)},
 		{Method: http.MethodPost, Path: all, Does: "Create a " + word, Role: RoleOperator, In: record, Out: record, handle: with((*resource[T]).serveCreate)},
-		{Method: http.MethodGet, Path: one, Does: "Read a " + word, Role: RoleViewer, Out: record, handle: with((*resource[T]).serveGet)},
+		{Method: http.MethodGet, Path: one, Does: "Read a " + word, Role: RoleViewer, Claimer: claimer, Out: record, handle: with((*resource[T]).serveGet)},
 		{Method: http.MethodDelete, Path: one, Does: "Delete a " + word, Role: RoleOperator, handle: with((*resource[T]).serveDelete)},
 	}
 	if replace {

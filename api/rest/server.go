@@ -21,9 +21,25 @@ type server struct {
 	progress  progressBoard
 }
 
-// New makes the handler of Routes. Streams end when the request's context does, so
-// let http.Server.BaseContext end when the daemon stops.
-func New(d Deps) http.Handler {
+// API answers all Routes. It is itself the handler for a unix socket that only root
+// may open: whoever asks there is an admin.
+type API struct {
+	server *server
+	router http.Handler
+}
+
+// ServeHTTP answers a request of the unix socket.
+func (a *API) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	a.serveAs(socketCaller(), w, r)
+}
+
+func (a *API) serveAs(c Caller, w http.ResponseWriter, r *http.Request) {
+	a.router.ServeHTTP(w, r.WithContext(workflow.WithBy(withCaller(r.Context(), c), c.Name)))
+}
+
+// New makes the API. Streams end when the request's context does, so let
+// http.Server.BaseContext end when the daemon stops.
+func New(d Deps) *API {
 	s := &server{Deps: d, files: &imageFiles{deps: d}}
 	s.hardware = hardwareResource(d)
 	s.subnets = subnetResource(d)
@@ -38,20 +54,25 @@ func New(d Deps) http.Handler {
 	}
 	r.NotFound(s.noRoute)
 	r.MethodNotAllowed(s.noMethod)
-	return r
+	return &API{server: s, router: r}
 }
 
-// serve runs a route and turns its error into a problem.
+// serve runs a route for a caller who may use it, and turns its error into a problem.
 func (s *server) serve(route Route) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
 		w.Header().Set("Cache-Control", "no-store")
 		w.Header().Set("X-Content-Type-Options", "nosniff")
-		if err := route.handle(s, w, r); err != nil {
+		caller := CallerFrom(r.Context())
+		err := caller.mayUse(route)
+		if err == nil {
+			err = route.handle(s, w, r)
+		}
+		if err != nil {
 			s.fail(w, r, err)
 			return
 		}
 		if r.Method != http.MethodGet {
-			s.Log.Info("api change", "method", r.Method, "path", r.URL.Path)
+			s.Log.Info("api change", "method", r.Method, "path", r.URL.Path, "by", caller.Name)
 		}
 	}
 }
