@@ -57,7 +57,7 @@ type machine struct {
 	uid     string
 	session *Session
 	left    time.Time // when the last session ended
-	active  string // name of the active workflow
+	active  string    // name of the active workflow
 	wake    time.Time
 	current *Assignment // the attempt that runs
 }
@@ -289,17 +289,29 @@ func finish(w *Workflow) *Finish {
 	}
 }
 
-// Connected reports whether a worker of the machine is connected. left is when the
-// last one's connection ended: this engine's start, where it has had none, so that
-// nobody is called lost before there was time to come back.
-func (e *Engine) Connected(uid string) (connected bool, left time.Time) {
+// Connected reports whether a worker of the machine is connected.
+func (e *Engine) Connected(uid string) bool {
 	m := e.machine(uid)
 	m.mu.Lock()
 	defer m.mu.Unlock()
+	return m.session != nil
+}
+
+// WorkerLeft is when the connection of the machine's last worker ended.
+func (e *Engine) WorkerLeft(uid string) time.Time {
+	m := e.machine(uid)
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return e.workerLeft(m)
+}
+
+// workerLeft is this engine's start for a machine that has had no worker since, so
+// that nobody is called lost before there was time to come back. The caller holds m.mu.
+func (e *Engine) workerLeft(m *machine) time.Time {
 	if m.left.IsZero() {
-		return m.session != nil, e.began
+		return e.began
 	}
-	return m.session != nil, m.left
+	return m.left
 }
 
 // Stats counts what the engine has in hand.
