@@ -49,6 +49,8 @@ type Power struct {
 	// manual driver it was asked of a person.
 	Asked   string    `json:"asked,omitempty"`
 	AskedAt time.Time `json:"askedAt,omitzero"`
+	// Tries counts what the appliance asked for by itself since the workflow began.
+	Tries int `json:"tries,omitempty"`
 	// Error is why the last call failed; empty after one that succeeded.
 	Error string `json:"error,omitempty"`
 }

@@ -100,6 +100,26 @@ const (
 	ReasonPowerByHand Reason = "power-by-hand"
 )
 
+// What happened in a machine's life.
+const (
+	ReasonAccepted         Reason = "accepted"
+	ReasonMaintenance      Reason = "maintenance"
+	ReasonMaintenanceEnded Reason = "maintenance-ended"
+	ReasonReleaseAsked     Reason = "release-asked"
+	ReasonReleasing        Reason = "releasing"
+	ReasonReleasedUnwiped  Reason = "released-unwiped"
+	ReasonWiped            Reason = "wipe-verified"
+	ReasonNotWiped         Reason = "wipe-not-verified"
+	ReasonQuarantined      Reason = "quarantined"
+	ReasonRetiredNow       Reason = "retired-by-operator"
+	ReasonDropped          Reason = "record-dropped"
+	ReasonOSUp             Reason = "os-up"
+	ReasonOSNotUp          Reason = "os-not-up"
+	ReasonIssueOpened      Reason = "issue-opened"
+	ReasonIssueClosed      Reason = "issue-closed"
+	ReasonIssueChanged     Reason = "issue-changed"
+)
+
 // reasons has the sentence of every Reason, as the timeline prints it.
 var reasons = map[Reason]string{
 	ReasonMalformed:       "the packet is not valid DHCP",
@@ -179,6 +199,23 @@ var reasons = map[Reason]string{
 	ReasonPowerDone:   "the power controller did as asked",
 	ReasonPowerFailed: "the power controller refused, or did not answer",
 	ReasonPowerByHand: "a person must switch the machine",
+
+	ReasonAccepted:         "a human vouched for the machine",
+	ReasonMaintenance:      "a human works on the machine",
+	ReasonMaintenanceEnded: "maintenance ended",
+	ReasonReleaseAsked:     "the machine was given back",
+	ReasonReleasing:        "the machine was given back and boots nothing until its disks are wiped",
+	ReasonReleasedUnwiped:  "the machine was given up without a wipe and is on hold",
+	ReasonWiped:            "every disk was wiped and read back",
+	ReasonNotWiped:         "the wipe proved nothing; the machine is not available",
+	ReasonQuarantined:      "too many installs or wipes failed in a row; the machine is not picked any more",
+	ReasonRetiredNow:       "the machine was retired",
+	ReasonDropped:          "the record was made free to be deleted, whatever the machine did",
+	ReasonOSUp:             "the installed system phoned home",
+	ReasonOSNotUp:          "the installed system did not phone home in time",
+	ReasonIssueOpened:      "something keeps the machine from getting on",
+	ReasonIssueClosed:      "an issue is gone",
+	ReasonIssueChanged:     "an issue has other words now",
 }
 
 // Sentence is the Reason in words.

@@ -21,6 +21,24 @@ const maxWorkflow = 512 << 10
 // the machine's and the template's. It returns *hardware.Invalid, ErrExists,
 // ErrInUse (the machine has an active workflow), or the store's error.
 func (e *Engine) CreateWorkflow(ctx context.Context, name string, spec WorkflowSpec) (*Workflow, error) {
+	w, err := e.prepare(ctx, name, spec)
+	if err != nil {
+		return nil, err
+	}
+	m := e.machine(w.Status.HardwareUID)
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return w, e.start(ctx, m, w)
+}
+
+// Render is CreateWorkflow without the start: what would be done, with the same
+// errors but for those of the machine's state.
+func (e *Engine) Render(ctx context.Context, name string, spec WorkflowSpec) (*Workflow, error) {
+	return e.prepare(ctx, name, spec)
+}
+
+// prepare makes the workflow, pending.
+func (e *Engine) prepare(ctx context.Context, name string, spec WorkflowSpec) (*Workflow, error) {
 	now := e.c.Now()
 	if name == "" {
 		id := strings.ToLower(NewID(now))
@@ -70,14 +88,11 @@ func (e *Engine) CreateWorkflow(ctx context.Context, name string, spec WorkflowS
 		c.Addf("spec.params", "and the rendered actions have %d bytes together, the limit is %d", len(b), maxWorkflow)
 		return nil, c.Err()
 	}
-	return w, e.start(ctx, w)
+	return w, nil
 }
 
-// start writes the new workflow if the machine may have it.
-func (e *Engine) start(ctx context.Context, w *Workflow) error {
-	m := e.machine(w.Status.HardwareUID)
-	m.mu.Lock()
-	defer m.mu.Unlock()
+// start writes the new workflow if the machine may have it. The caller holds m.mu.
+func (e *Engine) start(ctx context.Context, m *machine, w *Workflow) error {
 	for {
 		h, mc, err := e.load(ctx, m.uid)
 		if err != nil {
@@ -90,7 +105,9 @@ func (e *Engine) start(ctx context.Context, w *Workflow) error {
 			return err
 		}
 		mc.Status.Workflow = w.Meta.Name
-		follow(mc, w, e.c.Now())
+		mc.Status.AwaitOS = false
+		mc.Status.Power.Tries = 0
+		follow(mc, w, h.Facts, e.c.Now())
 		ev := e.event(h, "", hardware.ReasonWorkflowCreated, fmt.Sprintf("template %s, %d actions", w.Spec.Template, len(w.Status.Actions)))
 		ev.Workflow = w.Meta.Name
 		w.Meta.Revision = 0
@@ -103,6 +120,7 @@ func (e *Engine) start(ctx context.Context, w *Workflow) error {
 		}
 		m.active, m.wake = w.Meta.Name, e.c.Now()
 		if m.session == nil || m.session.scope != hardware.ScopeWork {
+			e.netboot(m.uid, w.Meta.Name)
 			return nil
 		}
 		// The workflow exists; what fails from here on is tried again by the clock.
@@ -118,12 +136,23 @@ func mayStart(h *hardware.Hardware, w *Workflow) error {
 	c := hardware.NewChecker("workflow", w.Meta.Name)
 	s := h.Status
 	switch {
+	case s.State == hardware.StateReleasing && !w.releases():
+		c.Addf("spec.hardware", "%q is being released (wait for it: rackstrap wait hardware/%s --state available)", h.Meta.Name, h.Meta.Name)
+	case w.releases():
+	case s.Quarantined():
+		c.Addf("spec.hardware", "%q is in quarantine: %d installs or wipes failed in a row (look into it, then type: rackstrap hardware accept %s)", h.Meta.Name, s.Failures, h.Meta.Name)
 	case s.Hold:
 		c.Addf("spec.hardware", "%q is on hold: %s (look into it, then type: rackstrap hardware unhold %s)", h.Meta.Name, s.HoldReason.Sentence(), h.Meta.Name)
 	case s.State == hardware.StatePending:
 		c.Addf("spec.hardware", "%q is pending (accept it first)", h.Meta.Name)
 	case s.State == hardware.StateRetired:
 		c.Addf("spec.hardware", "%q is retired", h.Meta.Name)
+	case w.Spec.Claim != "" && (s.Claim == nil || s.Claim.ID != w.Spec.Claim):
+		c.Addf("spec.claim", "%q does not hold %q (see: rackstrap claim list)", w.Spec.Claim, h.Meta.Name)
+	case s.Claim != nil && w.Spec.Claim == "" && w.destroys():
+		c.Addf("spec.claim", "%q is claimed by %s (name the claim to do it for that owner: %s)", h.Meta.Name, s.Claim.Owner, s.Claim.ID)
+	}
+	switch {
 	case h.Spec.Protect && w.writesDisk():
 		c.Addf("spec.hardware", "%q has protect: true, so nothing is written to its disks (set it to false if that is meant)", h.Meta.Name)
 	case s.State == hardware.StateProvisioned && w.destroys() && !w.Spec.Reinstall:
@@ -171,6 +200,9 @@ func (e *Engine) SetHold(ctx context.Context, uid string, hold bool) error {
 		}
 		ev := e.event(h, "", hardware.ReasonStateChanged, detail)
 		err = e.c.Store.Commit(ctx, &Change{Machine: mc, Events: []Event{ev}})
+		if err == nil && !hold && m.active != "" && m.session == nil {
+			e.netboot(uid, m.active)
+		}
 		if !errors.Is(err, ErrConflict) {
 			return err
 		}

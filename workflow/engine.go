@@ -27,6 +27,13 @@ type Config struct {
 	Logs Logs
 	// Note records an event that belongs to no change of state. It must not block.
 	Note func(Event)
+	// Power switches machines; nil is the manual driver for all of them.
+	Power Power
+	// Machines lists all machines, with spec and status, for the sweep that finds
+	// issues. What it returns is shared and not changed.
+	Machines func() []*hardware.Hardware
+	// Subnets lists the networks, for the same.
+	Subnets func() []*hardware.Subnet
 	// TokenKey authenticates boot tokens; 32 random bytes kept sealed.
 	TokenKey []byte
 	Now      func() time.Time
@@ -48,6 +55,9 @@ type Engine struct {
 	progress map[string]Progress // by workflow name
 	ready    chan struct{}
 	began    time.Time
+	// errands are calls to power controllers under way; Run waits for them.
+	errands sync.WaitGroup
+	running context.Context // Run's, for errands; nil before it
 }
 
 // machine is the engine's memory of one machine. Its mutex orders all decisions
@@ -77,6 +87,10 @@ func (e *Engine) Run(ctx context.Context) error {
 	if err != nil {
 		return fmt.Errorf("read the active workflows: %w", err)
 	}
+	e.mu.Lock()
+	e.running = ctx
+	e.mu.Unlock()
+	defer e.errands.Wait()
 	now := e.c.Now()
 	for _, w := range active {
 		m := e.machine(w.Status.HardwareUID)
@@ -84,9 +98,11 @@ func (e *Engine) Run(ctx context.Context) error {
 		m.active, m.wake, m.current = w.Meta.Name, now, running(w)
 		m.mu.Unlock()
 	}
+	e.resume(ctx)
 	close(e.ready)
 	tick := time.NewTicker(time.Second)
 	defer tick.Stop()
+	swept := time.Time{}
 	for {
 		select {
 		case <-ctx.Done():
@@ -94,6 +110,10 @@ func (e *Engine) Run(ctx context.Context) error {
 			return nil
 		case <-tick.C:
 			e.tick(ctx)
+			if now := e.c.Now(); now.Sub(swept) >= sweepEvery {
+				swept = now
+				e.sweep(ctx)
+			}
 		}
 	}
 }
@@ -213,12 +233,16 @@ func running(w *Workflow) *Assignment {
 // commitStep writes the workflow, and the machine's state where it follows.
 func (e *Engine) commitStep(ctx context.Context, m *machine, w *Workflow, events []Event) error {
 	ch := &Change{Workflow: w, Events: e.stamp(events)}
-	mc, err := e.c.Store.Machine(ctx, m.uid)
+	h, mc, err := e.load(ctx, m.uid)
 	if err != nil && !errors.Is(err, ErrNotFound) {
 		return err
 	}
-	if err == nil && follow(mc, w, e.c.Now()) {
-		ch.Machine = mc
+	if err == nil {
+		before := mc.Status
+		if follow(mc, w, h.Facts, e.c.Now()) {
+			ch.Machine = mc
+			ch.Events = append(ch.Events, e.turns(h, &before, &mc.Status, w)...)
+		}
 	}
 	return e.c.Store.Commit(ctx, ch)
 }
@@ -244,6 +268,7 @@ func (e *Engine) after(ctx context.Context, m *machine, w *Workflow, st Step) {
 		if m.session != nil {
 			m.session.send(Command{Finish: finish(w)})
 		}
+		e.releaseNext(ctx, m)
 		return
 	}
 	if st.Start != nil && m.session != nil {

@@ -29,7 +29,8 @@ type rig struct {
 	e   *workflow.Engine
 	hw  *hardware.Hardware
 
-	gone atomic.Bool // the image was deleted
+	gone  atomic.Bool // the image was deleted
+	power controller
 
 	mu    sync.Mutex
 	now   time.Time
@@ -60,6 +61,13 @@ func newRig(t *testing.T) *rig {
 			},
 		},
 	}))
+	r.must(r.db.CreateTemplate(r.ctx, &workflow.Template{
+		Meta: hardware.Meta{Name: workflow.ReleaseTemplate},
+		Spec: workflow.TemplateSpec{Actions: []workflow.ActionSpec{
+			{Name: "wipe", Kind: workflow.KindDiskWipe, Retries: new(int), With: map[string]any{"disk": "all"}},
+			{Name: "off", Kind: workflow.KindPowerOff},
+		}},
+	}))
 	return r
 }
 
@@ -81,6 +89,7 @@ func (r *rig) open() {
 			return a.With, nil
 		},
 		Logs: noLogs{}, TokenKey: make([]byte, 32), Now: r.clock, Log: slog.New(slog.DiscardHandler),
+		Power: &r.power, Machines: r.machines, Subnets: r.db.View().Subnets,
 		Note: func(ev workflow.Event) { r.mu.Lock(); r.notes = append(r.notes, ev); r.mu.Unlock() },
 	})
 	ctx, stop := context.WithCancel(r.ctx)
@@ -88,6 +97,15 @@ func (r *rig) open() {
 	go func() { done <- r.e.Run(ctx) }()
 	r.t.Cleanup(func() { stop(); <-done })
 	<-r.e.Ready()
+}
+
+// machines is what the sweep looks at.
+func (r *rig) machines() []*hardware.Hardware {
+	all, err := r.db.ListHardware(r.ctx)
+	if err != nil {
+		return nil // the store is closed: the test ends
+	}
+	return all
 }
 
 func (r *rig) clock() time.Time {

@@ -20,6 +20,9 @@ func NextBoot(h *hardware.Hardware, active bool) hardware.Next {
 		return hardware.Next{Target: hardware.TargetNone, Reason: hardware.ReasonOnHold}
 	case s.State == hardware.StatePending:
 		return hardware.Next{Target: hardware.TargetNone, Reason: hardware.ReasonPendingApproval}
+	case s.State == hardware.StateReleasing && (!active || !h.Spec.Netboot.Workflow()):
+		// what its last owner left on the disk must not run any more
+		return hardware.Next{Target: hardware.TargetNone, Reason: hardware.ReasonReleasing}
 	case active && h.Spec.Netboot.Workflow():
 		return hardware.Next{Target: hardware.TargetWorker, Scope: hardware.ScopeWork, Reason: hardware.ReasonWorkflowActive}
 	case active:

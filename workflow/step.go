@@ -33,6 +33,8 @@ type Input struct {
 	Worker *WorkerInput
 	Report *Report
 	Cancel *string // why
+	// Abort ends the workflow at once: nobody waits for the worker to stop.
+	Abort *string // why
 }
 
 // WorkerInput says that the worker of a boot is there, busy with Running or idle.
@@ -86,6 +88,8 @@ func (w *Workflow) Next(in Input, c Context) Step {
 			s.report(*in.Report)
 		case in.Cancel != nil:
 			s.cancel(*in.Cancel)
+		case in.Abort != nil:
+			s.end(StateCancelled, hardware.ReasonWorkflowCancelled, hardware.PlainText(*in.Abort, 256))
 		case w.Status.State == StatePending && c.Boot != "":
 			// the store refused when the workflow came to a worker that waits
 			s.worker(WorkerInput{Boot: c.Boot})
@@ -275,6 +279,14 @@ func (s *stepper) cancel(why string) {
 // time does what the clock asks for: timeouts, and the start of the next attempt.
 func (s *stepper) time() {
 	st := &s.w.Status
+	if st.State == StatePending && !s.w.Meta.Created.IsZero() {
+		end := s.w.Meta.Created.Add(StartWithin)
+		if !s.c.Now.Before(end) {
+			s.end(StateTimedOut, hardware.ReasonWorkflowTimeout, fmt.Sprintf("the machine did not netboot within %v", StartWithin))
+			return
+		}
+		s.wake(end)
+	}
 	if st.State != StateRunning {
 		return
 	}

@@ -1,0 +1,113 @@
+package workflow
+
+import (
+	"context"
+	"time"
+
+	"github.com/rackstrap/rackstrap/hardware"
+)
+
+// Power switches machines. It may take long and is called without a lock.
+type Power interface {
+	// Do asks a machine's controller for on, off, cycle or status; nextBoot is
+	// network, disk, or empty for the firmware's own order. Its error says in words
+	// what the controller said.
+	Do(ctx context.Context, h *hardware.Hardware, action, nextBoot string) (PowerOutcome, error)
+}
+
+// PowerOutcome is what a controller did.
+type PowerOutcome struct {
+	// Driver is the driver's name.
+	Driver string
+	State  hardware.PowerState
+	// Message, if not empty, is what a person must do: with the manual driver nothing
+	// happened yet.
+	Message string
+}
+
+const (
+	// powerTime bounds one errand to a controller, with its retries.
+	powerTime = 2 * time.Minute
+	// powerAgain is the least time between two things that the appliance asks of a
+	// machine's power by itself, and powerTries how often it does for one workflow.
+	powerAgain = 10 * time.Minute
+	powerTries = 3
+)
+
+// Power does what a person asked of a machine's power, and notes it.
+func (e *Engine) Power(ctx context.Context, uid, action, nextBoot string) (PowerOutcome, error) {
+	h, err := e.c.Store.Hardware(ctx, uid)
+	if err != nil {
+		return PowerOutcome{}, err
+	}
+	return e.power(ctx, h, action, nextBoot, "")
+}
+
+func (e *Engine) power(ctx context.Context, h *hardware.Hardware, action, nextBoot, workflow string) (PowerOutcome, error) {
+	ctx, cancel := context.WithTimeout(ctx, powerTime)
+	defer cancel()
+	asked := e.c.Now()
+	out, err := e.c.Power.Do(ctx, h, action, nextBoot)
+	m := e.machine(h.Meta.UID)
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	werr := e.change(context.WithoutCancel(ctx), m.uid, func(h *hardware.Hardware, mc *Machine) (*Event, error) {
+		p := &mc.Status.Power
+		was := *p
+		p.Error = ""
+		r, detail := hardware.ReasonPowerDone, action
+		if nextBoot != "" {
+			detail += ", next boot from " + nextBoot
+		}
+		switch {
+		case err != nil:
+			p.Error = hardware.PlainText(err.Error(), 512)
+			r, detail = hardware.ReasonPowerFailed, detail+": "+p.Error
+		case out.Message != "":
+			r, detail = hardware.ReasonPowerByHand, out.Message
+		case out.State != hardware.PowerUnknown:
+			p.State, p.Checked = out.State, e.c.Now()
+		}
+		if action == "status" {
+			if p.State == was.State && p.Error == was.Error {
+				return nil, nil // asked often, and nothing new
+			}
+			detail += ": " + string(p.State)
+		} else {
+			p.Asked, p.AskedAt = action, asked
+		}
+		if workflow != "" {
+			p.Tries++
+		}
+		ev := e.event(h, "", r, detail)
+		ev.Workflow = workflow
+		ev.Took = hardware.Duration(e.c.Now().Sub(asked))
+		return &ev, nil
+	})
+	if err == nil {
+		err = werr
+	}
+	return out, err
+}
+
+// netboot makes a machine netboot for its workflow, in the background. A machine
+// that would not be given the worker is left alone. The caller holds m.mu.
+func (e *Engine) netboot(uid, workflow string) {
+	e.mu.Lock()
+	ctx := e.running
+	if ctx == nil || e.c.Power == nil || ctx.Err() != nil {
+		e.mu.Unlock()
+		return
+	}
+	e.errands.Add(1)
+	e.mu.Unlock()
+	go func() {
+		defer e.errands.Done()
+		h, mc, err := e.load(ctx, uid)
+		if err != nil || e.Connected(uid) || NextBoot(h, e.isActive(ctx, mc)).Target != hardware.TargetWorker {
+			return
+		}
+		// what went wrong is in the timeline and an issue
+		_, _ = e.power(ctx, h, "cycle", "network", workflow)
+	}()
+}

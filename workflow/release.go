@@ -1,0 +1,162 @@
+package workflow
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+
+	"github.com/rackstrap/rackstrap/hardware"
+)
+
+// ReleaseTemplate is the template that wipes a machine when it is given back.
+const ReleaseTemplate = "release"
+
+// ReleaseInput says how a machine is given back.
+type ReleaseInput struct {
+	// Claim, where not empty, must be the one that holds the machine.
+	Claim string
+	// Force gives it up without a wipe: the machine is failed and on hold.
+	Force bool
+	// Why is what the timeline shows.
+	Why string
+}
+
+// Release gives a machine back: its claim ends at once, a running install is
+// cancelled, every disk is wiped and read back, and then it is available. It
+// returns the workflow that wipes, empty while a cancelled one still ends, or where
+// nothing has to be wiped. Asked again it changes nothing. ErrNotFound,
+// ErrConflict (the claim does not hold the machine), *hardware.Invalid.
+func (e *Engine) Release(ctx context.Context, uid string, in ReleaseInput) (workflow string, skipped []string, err error) {
+	m := e.machine(uid)
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	var dirty bool
+	err = e.change(ctx, uid, func(h *hardware.Hardware, mc *Machine) (*Event, error) {
+		s := &mc.Status
+		if err := mayRelease(h, s, in); err != nil {
+			return nil, err
+		}
+		dirty = s.State != hardware.StateAvailable
+		if s.State == hardware.StateReleasing && !in.Force {
+			return nil, nil
+		}
+		if in.Force && dirty {
+			skipped = append(left(h, s, m.active), "nothing was verified: it stays on hold")
+			s.State, s.Hold, s.HoldReason = hardware.StateFailed, true, hardware.ReasonReleasedUnwiped
+		} else if dirty {
+			s.State, s.Deadline = hardware.StateReleasing, e.c.Now().Add(StartWithin)
+		}
+		if s.Claim == nil && !dirty {
+			return nil, nil
+		}
+		s.Claim, s.AwaitOS = nil, false
+		return e.told(h, hardware.ReasonReleaseAsked, in.Why), nil
+	})
+	if err != nil || !dirty {
+		return "", nil, err
+	}
+	why := "the machine was released"
+	switch {
+	case m.active == "":
+	case in.Force:
+		if err := e.step(ctx, m, Input{Abort: &why}); err != nil {
+			return "", nil, err
+		}
+		// the workflow's end had its own say on the state
+		err := e.change(ctx, uid, func(h *hardware.Hardware, mc *Machine) (*Event, error) {
+			if mc.Status.State == hardware.StateFailed {
+				return nil, nil
+			}
+			mc.Status.State = hardware.StateFailed
+			return e.told(h, hardware.ReasonStateChanged, "failed: given up without a wipe"), nil
+		})
+		if err != nil {
+			return "", nil, err
+		}
+	case !e.releasing(ctx, m.active):
+		if err := e.step(ctx, m, Input{Cancel: &why}); err != nil {
+			return "", nil, err
+		}
+	}
+	if in.Force {
+		return "", skipped, nil
+	}
+	if err := e.wipeNext(ctx, m); err != nil {
+		return "", nil, err
+	}
+	return m.active, nil, nil
+}
+
+// mayRelease says why a machine cannot be given back.
+func mayRelease(h *hardware.Hardware, s *hardware.Status, in ReleaseInput) error {
+	switch {
+	case in.Claim != "" && (s.Claim == nil || s.Claim.ID != in.Claim) && s.State != hardware.StateReleasing:
+		return fmt.Errorf("hardware %q is not held by claim %q: %w", h.Meta.Name, in.Claim, ErrConflict)
+	case s.State == hardware.StateRetired:
+		return cannot(h, "release", "the machine is retired")
+	case s.State == hardware.StatePending:
+		return cannot(h, "release", "the machine is pending (accept it first: rackstrap hardware accept %s)", h.Meta.Name)
+	case h.Spec.Protect && !in.Force && s.State != hardware.StateAvailable:
+		return cannot(h, "release", "the record says protect: true, so its disks cannot be wiped (set it to false, or give it up without a wipe: rackstrap release %s --force)", h.Meta.Name)
+	}
+	return nil
+}
+
+// releasing reports whether the workflow is the one that wipes.
+func (e *Engine) releasing(ctx context.Context, name string) bool {
+	w, err := e.c.Store.Workflow(ctx, name)
+	return err == nil && w.releases()
+}
+
+// wipeNext starts the wipe of a machine that is being released, once nothing else
+// runs on it. The caller holds m.mu.
+func (e *Engine) wipeNext(ctx context.Context, m *machine) error {
+	if m.active != "" {
+		return nil
+	}
+	h, mc, err := e.load(ctx, m.uid)
+	if err != nil || mc.Status.State != hardware.StateReleasing || e.isActive(ctx, mc) {
+		return err
+	}
+	id := strings.ToLower(NewID(e.c.Now()))
+	name := ReleaseTemplate + "-" + h.Meta.Name[:min(len(h.Meta.Name), 40)] + "-" + id[len(id)-8:]
+	w, err := e.prepare(ctx, name, WorkflowSpec{Hardware: h.Meta.Name, Template: ReleaseTemplate, Purpose: PurposeRelease})
+	if err == nil {
+		err = e.start(ctx, m, w)
+	}
+	var bad *hardware.Invalid
+	if errors.As(err, &bad) {
+		// an edited template, a record that was protected since: this ends here, in words
+		return e.change(ctx, m.uid, func(h *hardware.Hardware, mc *Machine) (*Event, error) {
+			mc.Status.State = hardware.StateFailed
+			mc.Status.Failures++
+			return e.told(h, hardware.ReasonNotWiped, bad.Error()), nil
+		})
+	}
+	return err
+}
+
+// releaseNext is wipeNext where nobody waits for the answer: after a workflow's end
+// and at start. What fails now is tried again by the sweep. The caller holds m.mu.
+func (e *Engine) releaseNext(ctx context.Context, m *machine) {
+	if err := e.wipeNext(context.WithoutCancel(ctx), m); err != nil {
+		e.c.Log.Error("the wipe of a released machine is not started", "hardware", m.uid, "err", err)
+	}
+}
+
+// resume goes on with releases that a stop of the daemon left between two workflows.
+func (e *Engine) resume(ctx context.Context) {
+	if e.c.Machines == nil {
+		return
+	}
+	for _, h := range e.c.Machines() {
+		if h.Status.State != hardware.StateReleasing {
+			continue
+		}
+		m := e.machine(h.Meta.UID)
+		m.mu.Lock()
+		e.releaseNext(ctx, m)
+		m.mu.Unlock()
+	}
+}

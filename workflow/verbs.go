@@ -1,0 +1,231 @@
+package workflow
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/netip"
+	"time"
+
+	"github.com/rackstrap/rackstrap/hardware"
+)
+
+// change decides and writes one change of a machine's own value, again where
+// somebody else wrote it meanwhile. what returns the event, nil for "nothing to do".
+// The caller holds m.mu.
+func (e *Engine) change(ctx context.Context, uid string, what func(h *hardware.Hardware, mc *Machine) (*Event, error)) error {
+	for {
+		h, mc, err := e.load(ctx, uid)
+		if err != nil {
+			return err
+		}
+		state := mc.Status.State
+		ev, err := what(h, mc)
+		if err != nil || ev == nil {
+			return err
+		}
+		if mc.Status.State != state {
+			mc.Status.Since = e.c.Now()
+		}
+		if !mc.Status.State.Moving() {
+			mc.Status.Deadline = time.Time{}
+		}
+		err = e.c.Store.Commit(ctx, &Change{Machine: mc, Events: []Event{*ev}})
+		if !errors.Is(err, ErrConflict) {
+			return err
+		}
+	}
+}
+
+func (e *Engine) told(h *hardware.Hardware, r hardware.Reason, note string) *Event {
+	ev := e.event(h, "", r, hardware.PlainText(note, 512))
+	return &ev
+}
+
+// cannot is a verb that the machine's state forbids, as *hardware.Invalid.
+func cannot(h *hardware.Hardware, verb, format string, args ...any) error {
+	c := hardware.NewChecker("hardware", h.Meta.Name)
+	c.Addf(verb, format, args...)
+	return c.Err()
+}
+
+// Accept vouches for a machine: a pending one becomes available, and one in
+// quarantine may be picked again. Anything else is left as it is. ErrNotFound;
+// *hardware.Invalid for a retired one.
+func (e *Engine) Accept(ctx context.Context, uid, note string) error {
+	m := e.machine(uid)
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return e.change(ctx, uid, func(h *hardware.Hardware, mc *Machine) (*Event, error) {
+		s := &mc.Status
+		switch {
+		case s.State == hardware.StateRetired:
+			return nil, cannot(h, "accept", "the machine is retired (delete the record and register it anew: rackstrap hardware delete %s)", h.Meta.Name)
+		case s.State == hardware.StatePending:
+			s.State, s.Failures = hardware.StateAvailable, 0
+		case s.Failures > 0:
+			s.Failures = 0
+		default:
+			return nil, nil
+		}
+		return e.told(h, hardware.ReasonAccepted, note), nil
+	})
+}
+
+// SetMaintenance says that a human works on the machine, or does no more.
+func (e *Engine) SetMaintenance(ctx context.Context, uid string, on bool, note string) error {
+	m := e.machine(uid)
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	note = hardware.PlainText(note, 512)
+	return e.change(ctx, uid, func(h *hardware.Hardware, mc *Machine) (*Event, error) {
+		s := &mc.Status
+		if s.Maintenance == on && (s.MaintenanceNote == note || !on) {
+			return nil, nil
+		}
+		s.Maintenance, s.MaintenanceNote = on, note
+		if !on {
+			s.MaintenanceNote = ""
+			return e.told(h, hardware.ReasonMaintenanceEnded, note), nil
+		}
+		return e.told(h, hardware.ReasonMaintenance, note), nil
+	})
+}
+
+// Retire ends a machine's life in the appliance. One that has an owner, a running
+// workflow or data that was not wiped is refused, unless force is set: then skipped
+// names what was passed over. ErrNotFound, *hardware.Invalid, ErrInUse.
+func (e *Engine) Retire(ctx context.Context, uid string, force bool, note string) (skipped []string, err error) {
+	return e.leave(ctx, uid, force, note, hardware.ReasonRetiredNow)
+}
+
+// Drop makes a machine's record free to be deleted, whatever it is doing: its
+// workflow ends at once, its claim ends, its worker is sent away. skipped names what
+// was passed over, in sentences.
+func (e *Engine) Drop(ctx context.Context, uid, why string) (skipped []string, err error) {
+	return e.leave(ctx, uid, true, why, hardware.ReasonDropped)
+}
+
+func (e *Engine) leave(ctx context.Context, uid string, force bool, note string, r hardware.Reason) ([]string, error) {
+	m := e.machine(uid)
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	h, mc, err := e.load(ctx, uid)
+	if err != nil {
+		return nil, err
+	}
+	skipped := left(h, &mc.Status, m.active)
+	if len(skipped) > 0 && !force {
+		return nil, fmt.Errorf("hardware %q: %s: %w (release it first: rackstrap release %s; or say --force)", h.Meta.Name, skipped[0], ErrInUse, h.Meta.Name)
+	}
+	if m.active != "" {
+		why := "the machine was retired"
+		if err := e.step(ctx, m, Input{Abort: &why}); err != nil {
+			return nil, err
+		}
+	}
+	if m.session != nil {
+		m.session.close("the machine was retired")
+		m.session = nil
+	}
+	return skipped, e.change(ctx, uid, func(h *hardware.Hardware, mc *Machine) (*Event, error) {
+		s := &mc.Status
+		if s.State == hardware.StateRetired && r == hardware.ReasonRetiredNow {
+			return nil, nil
+		}
+		s.State, s.Claim, s.AwaitOS = hardware.StateRetired, nil, false
+		return e.told(h, r, note), nil
+	})
+}
+
+// left is what stands against a machine's going, in sentences.
+func left(h *hardware.Hardware, s *hardware.Status, active string) []string {
+	var out []string
+	if active != "" {
+		out = append(out, fmt.Sprintf("its workflow %q runs", active))
+	}
+	if s.Claim != nil {
+		out = append(out, fmt.Sprintf("%s has it (claim %s)", s.Claim.Owner, s.Claim.ID))
+	}
+	if s.Installed || s.State == hardware.StateProvisioned || s.State == hardware.StateFailed || s.State == hardware.StateReleasing {
+		out = append(out, "its disks were not wiped")
+	}
+	if h.Spec.Protect {
+		out = append(out, "it is protected")
+	}
+	return out
+}
+
+// PhoneHome notes that the system which a workflow installed is up. It is told again
+// at will; what an earlier install says changes nothing. ErrNotFound.
+func (e *Engine) PhoneHome(ctx context.Context, uid, workflow string, from netip.Addr) error {
+	m := e.machine(uid)
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return e.change(ctx, uid, func(h *hardware.Hardware, mc *Machine) (*Event, error) {
+		s := &mc.Status
+		if s.Workflow != workflow || !s.Installed || !s.OSUp.IsZero() {
+			return nil, nil
+		}
+		now := e.c.Now()
+		s.OSUp = now
+		if s.AwaitOS {
+			s.AwaitOS, s.State, s.Failures = false, hardware.StateProvisioned, 0
+		}
+		boot := ""
+		if mc.Boot != nil {
+			boot = mc.Boot.ID
+		}
+		ev := e.event(h, boot, hardware.ReasonOSUp, "phoned home from "+from.String())
+		ev.Workflow = workflow
+		if w, err := e.c.Store.Workflow(ctx, workflow); err == nil && !w.Status.Finished.IsZero() {
+			ev.Took = hardware.Duration(now.Sub(w.Status.Finished))
+		}
+		return &ev, nil
+	})
+}
+
+// Connected reports whether the machine's worker is there.
+func (e *Engine) Connected(uid string) bool {
+	m := e.machine(uid)
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return m.session != nil
+}
+
+// turns are the events of a change of state that a workflow brought about.
+func (e *Engine) turns(h *hardware.Hardware, was, is *hardware.Status, w *Workflow) []Event {
+	var out []Event
+	add := func(r hardware.Reason, detail string) {
+		ev := e.event(h, "", r, detail)
+		ev.Workflow = w.Meta.Name
+		out = append(out, ev)
+	}
+	switch {
+	case !w.Status.State.Ended() || !w.releases():
+	case is.State == hardware.StateAvailable:
+		add(hardware.ReasonWiped, describe(is.Wiped))
+	case w.Status.State == StateSucceeded:
+		add(hardware.ReasonNotWiped, "the worker did not prove that every fixed disk reads zero")
+	}
+	if is.Quarantined() && !was.Quarantined() {
+		add(hardware.ReasonQuarantined, fmt.Sprintf("%d in a row", is.Failures))
+	}
+	if was.State != is.State {
+		add(hardware.ReasonStateChanged, fmt.Sprintf("%s, was %s", is.State, was.State))
+	}
+	return out
+}
+
+// describe is a wipe in words.
+func describe(w *hardware.Wiped) string {
+	if w == nil {
+		return ""
+	}
+	var bytes, verified int64
+	for _, d := range w.Disks {
+		bytes += d.Bytes
+		verified += d.Verified
+	}
+	return fmt.Sprintf("%d disks, %d MiB, of which %d MiB were read back", len(w.Disks), bytes>>20, verified>>20)
+}
