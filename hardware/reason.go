@@ -113,7 +113,6 @@ const (
 	ReasonQuarantined      Reason = "quarantined"
 	ReasonRetiredNow       Reason = "retired-by-operator"
 	ReasonDropped          Reason = "record-dropped"
-	ReasonOSUp             Reason = "os-up"
 	ReasonOSNotUp          Reason = "os-not-up"
 	ReasonIssueOpened      Reason = "issue-opened"
 	ReasonIssueClosed      Reason = "issue-closed"
@@ -211,7 +210,6 @@ var reasons = map[Reason]string{
 	ReasonQuarantined:      "too many installs or wipes failed in a row; the machine is not picked any more",
 	ReasonRetiredNow:       "the machine was retired",
 	ReasonDropped:          "the record was made free to be deleted, whatever the machine did",
-	ReasonOSUp:             "the installed system phoned home",
 	ReasonOSNotUp:          "the installed system did not phone home in time",
 	ReasonIssueOpened:      "something keeps the machine from getting on",
 	ReasonIssueClosed:      "an issue is gone",

@@ -27,7 +27,7 @@ type Config struct {
 	Logs Logs
 	// Note records an event that belongs to no change of state. It must not block.
 	Note func(Event)
-	// Power switches machines; nil is the manual driver for all of them.
+	// Power switches machines; nil is nothing at all.
 	Power Power
 	// Machines lists all machines, with spec and status, for the sweep that finds
 	// issues. What it returns is shared and not changed.

@@ -185,14 +185,6 @@ func (e *Engine) PhoneHome(ctx context.Context, uid, workflow string, from netip
 	})
 }
 
-// Connected reports whether the machine's worker is there.
-func (e *Engine) Connected(uid string) bool {
-	m := e.machine(uid)
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	return m.session != nil
-}
-
 // turns are the events of a change of state that a workflow brought about.
 func (e *Engine) turns(h *hardware.Hardware, was, is *hardware.Status, w *Workflow) []Event {
 	var out []Event

@@ -85,7 +85,7 @@ func newAppliance(ctx context.Context, c config, log *slog.Logger) (_ *appliance
 	}
 	a.engine = workflow.NewEngine(workflow.Config{
 		Store: meteredEngineStore{a.db, a.meters}, Templates: a.db.TemplateByName, HardwareByName: a.db.HardwareByName,
-		Resolve: r.resolve, Logs: logs, Note: a.recorder.Note,
+		Resolve: r.resolve, Logs: logs, Note: a.recorder.Note, Machines: a.db.View().Hardware, Subnets: a.db.View().Subnets,
 		TokenKey: a.id.tokenKey, Now: time.Now, Log: log,
 	})
 	a.meters.watch(a.reg, a.engine.Stats, a.recorder.Dropped)
