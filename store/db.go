@@ -58,6 +58,7 @@ type DB struct {
 	view    *View
 	ids     ids          // of events
 	written atomic.Int64 // events since the last trim
+	dry     bool         // see Dry
 }
 
 // Open makes a DB over kv with the key file at keyFile, which is made if the store
@@ -151,7 +152,7 @@ func (db *DB) Backup(ctx context.Context, w io.Writer) (int64, error) {
 // txn commits and shows the change to readers of the View before it returns.
 func (db *DB) txn(ctx context.Context, t Txn) (uint64, error) {
 	rev, err := db.kv.Txn(ctx, t)
-	if err == nil {
+	if err == nil && !db.dry {
 		db.view.own(rev, t)
 	}
 	return rev, err
@@ -250,3 +251,7 @@ func (db *DB) text(ctx context.Context, key string) (string, uint64, error) {
 	e, err := db.kv.Get(ctx, key)
 	return string(e.Value), e.Revision, err
 }
+
+// HardwareIndex lists all machines as the View has them: without user-data. They are
+// shared and must not be changed.
+func (db *DB) HardwareIndex() []*hardware.Hardware { return db.view.Hardware() }
