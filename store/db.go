@@ -252,6 +252,6 @@ func (db *DB) text(ctx context.Context, key string) (string, uint64, error) {
 	return string(e.Value), e.Revision, err
 }
 
-// HardwareIndex lists all machines as the View has them: without user-data. They are
-// shared and must not be changed.
+// HardwareIndex lists all machines, by name, as the View has them: a UserData that is
+// not empty reads hardware.Redacted. They are shared and must not be changed.
 func (db *DB) HardwareIndex() []*hardware.Hardware { return db.view.Hardware() }

@@ -86,13 +86,6 @@ func (v *View) Active(uid string) bool {
 	return s != nil && s.active
 }
 
-// Hardware lists all machines, in no order.
-func (v *View) Hardware() []*hardware.Hardware {
-	v.mu.RLock()
-	defer v.mu.RUnlock()
-	return slices.Collect(maps.Values(v.joined))
-}
-
 // Machine is the engine's value of a machine; the zero one, with its UID, where the
 // engine has written none. False where there is no such Hardware.
 func (v *View) Machine(uid string) (workflow.Machine, bool) {
