@@ -43,21 +43,25 @@ func (s Selector) Empty() bool { return len(s.terms) == 0 }
 // Matches reports whether labels fulfil every requirement.
 func (s Selector) Matches(labels map[string]string) bool {
 	for _, t := range s.terms {
-		v, ok := labels[t.key]
-		has := ok && slices.Contains(t.values, v)
-		switch t.op {
-		case opHas:
-			has = ok
-		case opHasNo:
-			has = !ok
-		case opIsNot, opNotIn:
-			has = !has
-		}
-		if !has {
+		if !t.matches(labels) {
 			return false
 		}
 	}
 	return true
+}
+
+func (t term) matches(labels map[string]string) bool {
+	v, ok := labels[t.key]
+	has := ok && slices.Contains(t.values, v)
+	switch t.op {
+	case opHas:
+		return ok
+	case opHasNo:
+		return !ok
+	case opIsNot, opNotIn:
+		return !has
+	}
+	return has
 }
 
 // String is the selector as ParseSelector reads it.
@@ -67,18 +71,21 @@ func (s Selector) String() string {
 		if i > 0 {
 			b.WriteByte(',')
 		}
-		switch t.op {
-		case opHas:
-			b.WriteString(t.key)
-		case opHasNo:
-			b.WriteString("!" + t.key)
-		case opIs, opIsNot:
-			b.WriteString(t.key + string(t.op) + t.values[0])
-		default:
-			b.WriteString(t.key + " " + string(t.op) + " (" + strings.Join(t.values, ",") + ")")
-		}
+		b.WriteString(t.String())
 	}
 	return b.String()
+}
+
+func (t term) String() string {
+	switch t.op {
+	case opHas:
+		return t.key
+	case opHasNo:
+		return "!" + t.key
+	case opIs, opIsNot:
+		return t.key + string(t.op) + t.values[0]
+	}
+	return t.key + " " + string(t.op) + " (" + strings.Join(t.values, ",") + ")"
 }
 
 // SelectorError says where a selector is wrong and how to write it.

@@ -1,0 +1,298 @@
+package hardware
+
+import (
+	"cmp"
+	"fmt"
+	"hash/fnv"
+	"slices"
+	"strings"
+)
+
+// Matcher judges machines for one claim. It is made once and asked often.
+type Matcher struct {
+	spec     *ClaimSpec
+	selector Selector
+	within   Selector
+	memory   int64
+	disks    []diskWant
+	nics     []int // the least speed of each NIC, in Mbps
+	prefer   []weighed
+}
+
+type weighed struct {
+	selector Selector
+	weight   int
+}
+
+// NewMatcher makes a Matcher of a spec; an *Invalid if the spec is. within is what
+// the claimer may use at all.
+func NewMatcher(spec *ClaimSpec, within Selector) (*Matcher, error) {
+	if err := spec.Validate(); err != nil {
+		return nil, err
+	}
+	m := &Matcher{spec: spec, within: within}
+	// Validate has read all of these
+	m.selector, _ = ParseSelector(spec.Selector)
+	m.memory, _ = spec.Requirements.Memory.Bytes()
+	for _, p := range spec.Prefer {
+		sel, _ := ParseSelector(p.Selector)
+		m.prefer = append(m.prefer, weighed{sel, p.Weight})
+	}
+	for _, d := range spec.Requirements.Disks {
+		size, _ := d.Size.Bytes()
+		for range max(d.Count, 1) {
+			m.disks = append(m.disks, diskWant{uint64(size), d.Size, d.Transport, d.Rotational})
+		}
+	}
+	for _, n := range spec.Requirements.NICs {
+		for range max(n.Count, 1) {
+			m.nics = append(m.nics, n.Mbps)
+		}
+	}
+	return m, nil
+}
+
+// Against is a kind of thing that speaks against a machine, as a summary counts
+// them: "12 claimed".
+type Against string
+
+// What speaks against a machine, in the order in which it is looked at.
+const (
+	AgainstName        Against = "not the one that is named"
+	AgainstClaimed     Against = "claimed"
+	AgainstState       Against = "not in state available"
+	AgainstWorkflow    Against = "with an active workflow"
+	AgainstHold        Against = "on hold"
+	AgainstMaintenance Against = "in maintenance"
+	AgainstQuarantine  Against = "quarantined"
+	AgainstProtect     Against = "protected"
+	AgainstNetboot     Against = "not allowed to netboot"
+	AgainstScope       Against = "outside of what the token may use"
+	AgainstLabels      Against = "with other labels"
+	AgainstDomain      Against = "in another failure domain"
+	AgainstArch        Against = "of another architecture"
+	AgainstNoFacts     Against = "without facts"
+	AgainstCPUs        Against = "with too few CPUs"
+	AgainstMemory      Against = "with too little memory"
+	AgainstDisks       Against = "without the disks"
+	AgainstNICs        Against = "without the NICs"
+)
+
+// objections collects what speaks against a machine. Where only the first one is
+// wanted, its sentence is not made.
+type objections struct {
+	one   bool
+	first Against
+	texts []string
+}
+
+// add reports whether that is enough.
+func (o *objections) add(a Against, format string, args ...any) bool {
+	if o.first == "" {
+		o.first = a
+	}
+	if !o.one {
+		o.texts = append(o.texts, fmt.Sprintf(format, args...))
+	}
+	return o.one
+}
+
+// Fits reports whether the claim can have the machine, and if not, the first thing
+// against it. active says that a workflow of the machine has not ended.
+func (m *Matcher) Fits(h *Hardware, active bool) (Against, bool) {
+	o := objections{one: true}
+	_ = m.usable(h, active, &o) || m.placed(h, &o) || m.equipped(h, &o)
+	return o.first, o.first == ""
+}
+
+// Candidate says everything that speaks against the machine, and its score. held is
+// the claim that asks, where it has a machine already: that one fits.
+func (m *Matcher) Candidate(h *Hardware, active bool, held string) Candidate {
+	c := Candidate{Hardware: h.Meta.Name, Score: m.Score(h)}
+	if held != "" && h.Status.Claim != nil && h.Status.Claim.ID == held {
+		c.Fits = true
+		return c
+	}
+	o := objections{}
+	m.usable(h, active, &o)
+	m.placed(h, &o)
+	m.equipped(h, &o)
+	c.Against, c.Fits = o.texts, o.first == ""
+	return c
+}
+
+// Score is the sum of the preferences that the machine meets.
+func (m *Matcher) Score(h *Hardware) int {
+	sum := 0
+	for _, p := range m.prefer {
+		if p.selector.Matches(h.Meta.Labels) {
+			sum += p.weight
+		}
+	}
+	return sum
+}
+
+// Fit says whether a claim with this spec could have the machine, and if not,
+// everything that speaks against it, in sentences. active says that a workflow of
+// the machine has not ended. A spec that is not valid is what speaks against it.
+func Fit(h *Hardware, active bool, spec *ClaimSpec) Candidate {
+	m, err := NewMatcher(spec, Selector{})
+	if err != nil {
+		return Candidate{Hardware: h.Meta.Name, Against: []string{err.Error()}}
+	}
+	return m.Candidate(h, active, "")
+}
+
+// usable looks at the machine's life.
+func (m *Matcher) usable(h *Hardware, active bool, o *objections) bool {
+	s := &h.Status
+	state := s.State
+	if state == "" {
+		state = StateAvailable // an operator registered it, the engine had nothing to do with it yet
+	}
+	if n := m.spec.Hardware; n != "" && n != h.Meta.Name && o.add(AgainstName, "the claim names %s", n) {
+		return true
+	}
+	if c := s.Claim; c != nil && o.add(AgainstClaimed, "claimed by %s (claim %s)", c.Owner, c.ID) {
+		return true
+	}
+	switch {
+	case state == StateAvailable:
+	case state == StatePending:
+		if o.add(AgainstState, "state pending: accept it first with `rackstrap accept %s`", h.Meta.Name) {
+			return true
+		}
+	default:
+		if o.add(AgainstState, "state %s", state) {
+			return true
+		}
+	}
+	if active && o.add(AgainstWorkflow, "workflow %s is active", orNothing(s.Workflow)) {
+		return true
+	}
+	if s.Hold && o.add(AgainstHold, "%s", withNote("on hold", sentenceOf(s.HoldReason))) {
+		return true
+	}
+	if s.Maintenance && o.add(AgainstMaintenance, "%s", withNote("in maintenance", s.MaintenanceNote)) {
+		return true
+	}
+	if s.Quarantined() && o.add(AgainstQuarantine, "quarantined after %d failures: look at `rackstrap explain %s`", s.Failures, h.Meta.Name) {
+		return true
+	}
+	if h.Spec.Protect && o.add(AgainstProtect, "protect: true") {
+		return true
+	}
+	if !h.Spec.Netboot.PXE() && o.add(AgainstNetboot, "allowPXE: false: nothing can be installed on it") {
+		return true
+	}
+	return !h.Spec.Netboot.Workflow() && o.add(AgainstNetboot, "allowWorkflow: false: nothing can be installed on it")
+}
+
+// placed looks at labels and place.
+func (m *Matcher) placed(h *Hardware, o *objections) bool {
+	for _, t := range m.within.terms {
+		if !t.matches(h.Meta.Labels) && o.add(AgainstScope, "%s, and the token may only use %s", labelOf(h, t.key), t) {
+			return true
+		}
+	}
+	for _, t := range m.selector.terms {
+		if !t.matches(h.Meta.Labels) && o.add(AgainstLabels, "%s, wanted %s", labelOf(h, t.key), t) {
+			return true
+		}
+	}
+	if m.spec.FailureDomain == "" {
+		return false
+	}
+	label := m.spec.domainLabel()
+	have, ok := h.Meta.Labels[label]
+	if !ok && label == DefaultFailureDomain {
+		have = h.Spec.Rack
+	}
+	if have == m.spec.FailureDomain {
+		return false
+	}
+	if have == "" {
+		return o.add(AgainstDomain, "in no failure domain: it has no label %s, wanted %s=%s", label, label, m.spec.FailureDomain)
+	}
+	return o.add(AgainstDomain, "in failure domain %s=%s, wanted %s", label, have, m.spec.FailureDomain)
+}
+
+func labelOf(h *Hardware, key string) string {
+	if v, ok := h.Meta.Labels[key]; ok {
+		return "label " + key + "=" + v
+	}
+	return "no label " + key
+}
+
+func orNothing(s string) string {
+	if s == "" {
+		return "of an operator"
+	}
+	return s
+}
+
+func sentenceOf(r Reason) string {
+	if r == "" {
+		return ""
+	}
+	return r.Sentence()
+}
+
+func withNote(s, note string) string {
+	if note = strings.TrimSpace(note); note == "" {
+		return s
+	}
+	return s + ": " + note
+}
+
+// Choose orders machines that fit, the one to take first: the highest score, then
+// the fewest failures, then the next one after a place that follows from the
+// claim's id, so that claims at the same time do not all want the same machine. h
+// must be sorted by name; it is not changed.
+func (m *Matcher) Choose(id string, h []*Hardware) []*Hardware {
+	if len(h) == 0 {
+		return nil
+	}
+	type scored struct {
+		h     *Hardware
+		score int
+	}
+	start := Place(id, len(h))
+	order := make([]scored, 0, len(h))
+	for i := range h {
+		x := h[(start+i)%len(h)]
+		order = append(order, scored{x, m.Score(x)})
+	}
+	slices.SortStableFunc(order, func(a, b scored) int {
+		return cmp.Or(cmp.Compare(b.score, a.score), cmp.Compare(a.h.Status.Failures, b.h.Status.Failures))
+	})
+	out := make([]*Hardware, len(order))
+	for i, s := range order {
+		out[i] = s.h
+	}
+	return out
+}
+
+// Prefers reports whether the claim would rather have one machine than another.
+func (m *Matcher) Prefers() bool { return len(m.prefer) > 0 }
+
+// Place is where among n machines a claim begins to look.
+func Place(id string, n int) int {
+	f := fnv.New64a()
+	_, _ = f.Write([]byte(id)) // never fails
+	return int(f.Sum64() % uint64(n))
+}
+
+// SortCandidates puts the best first: those that fit by their score, then those
+// with the least against them.
+func SortCandidates(c []Candidate) {
+	slices.SortStableFunc(c, func(a, b Candidate) int {
+		if a.Fits != b.Fits {
+			if a.Fits {
+				return -1
+			}
+			return 1
+		}
+		return cmp.Or(cmp.Compare(len(a.Against), len(b.Against)), cmp.Compare(b.Score, a.Score), strings.Compare(a.Hardware, b.Hardware))
+	})
+}
