@@ -78,6 +78,9 @@ type Cancel struct {
 // VersionInfo says what the daemon is.
 type VersionInfo struct {
 	Version string `json:"version"`
+	// Fingerprint is the SHA-256 of the certificate of the HTTPS listener, in hex;
+	// empty where there is none.
+	Fingerprint string `json:"fingerprint,omitempty"`
 }
 
 // Marshal is record as JSON with apiVersion and kind in front.

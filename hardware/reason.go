@@ -119,6 +119,12 @@ const (
 	ReasonIssueChanged     Reason = "issue-changed"
 )
 
+// What was asked through the API.
+const (
+	ReasonAPIChange  Reason = "api-change"
+	ReasonAPIRefused Reason = "api-refused"
+)
+
 // reasons has the sentence of every Reason, as the timeline prints it.
 var reasons = map[Reason]string{
 	ReasonMalformed:       "the packet is not valid DHCP",
@@ -193,6 +199,9 @@ var reasons = map[Reason]string{
 	ReasonRecordChanged:     "record changed",
 	ReasonRecordDeleted:     "record deleted",
 	ReasonStateChanged:      "the machine's state changed",
+
+	ReasonAPIChange:  "somebody asked for a change",
+	ReasonAPIRefused: "somebody may not do what they asked for",
 
 	ReasonPowerAsked:  "asked the power controller",
 	ReasonPowerDone:   "the power controller did as asked",

@@ -42,6 +42,11 @@ func (db *DB) Commit(ctx context.Context, c *workflow.Change) error {
 	}
 	events := slices.Clone(c.Events)
 	inOrder(events)
+	for i := range events {
+		if events[i].By == "" {
+			events[i].By = workflow.By(ctx)
+		}
+	}
 	rev, err := db.retry(ctx, func() (Txn, error) {
 		var t Txn
 		if c.Machine != nil {

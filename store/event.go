@@ -19,12 +19,12 @@ const maxDetail = 1024
 func (db *DB) Cursor(ctx context.Context) (uint64, error) { return db.kv.Revision(ctx) }
 
 // note adds the event that a record other than a Hardware was changed.
-func (db *DB) note(t *Txn, why hardware.Reason, kind, name string) {
-	db.mustAppend(t, &workflow.Event{Reason: why, Detail: kind + " " + name})
+func (db *DB) note(ctx context.Context, t *Txn, why hardware.Reason, kind, name string) {
+	db.mustAppend(t, &workflow.Event{Reason: why, Detail: kind + " " + name, By: workflow.By(ctx)})
 }
 
-func (db *DB) noteHardware(t *Txn, why hardware.Reason, h *hardware.Hardware) {
-	db.mustAppend(t, &workflow.Event{Reason: why, Hardware: h.Meta.UID, Machine: h.Meta.Name})
+func (db *DB) noteHardware(ctx context.Context, t *Txn, why hardware.Reason, h *hardware.Hardware) {
+	db.mustAppend(t, &workflow.Event{Reason: why, Hardware: h.Meta.UID, Machine: h.Meta.Name, By: workflow.By(ctx)})
 }
 
 // mustAppend is for events of our own making, which always fit.
@@ -54,6 +54,16 @@ func (db *DB) appendEvent(t *Txn, ev *workflow.Event) error {
 		t.Puts = append(t.Puts, Put{Key: keyInBoot(ev.Hardware, ev.Boot, ev.ID)})
 	}
 	return nil
+}
+
+// AppendEvent writes one event that belongs to no other change.
+func (db *DB) AppendEvent(ctx context.Context, ev workflow.Event) error {
+	var t Txn
+	if err := db.appendEvent(&t, &ev); err != nil {
+		return err
+	}
+	_, err := db.txn(ctx, t)
+	return err
 }
 
 // putEvent adds the event itself; its place in the timeline is there already.

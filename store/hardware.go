@@ -188,7 +188,7 @@ func (db *DB) changeHardware(ctx context.Context, t *Txn, h, old *hardware.Hardw
 	if err := db.claim(ctx, t, h, old); err != nil {
 		return err
 	}
-	db.noteHardware(t, why, h)
+	db.noteHardware(ctx, t, why, h)
 	if n := len(t.Puts) + len(t.Deletes); n > MaxOps {
 		return invalidHardware(h, "spec.interfaces", "changes %d MACs and addresses at once, which is more than one transaction takes (change them in two steps)", n)
 	}
@@ -224,7 +224,7 @@ func (db *DB) DeleteHardware(ctx context.Context, name string, rev uint64) error
 		for _, c := range claimsOf(h) {
 			t.Deletes = append(t.Deletes, c.key)
 		}
-		db.noteHardware(&t, hardware.ReasonRecordDeleted, h)
+		db.noteHardware(ctx, &t, hardware.ReasonRecordDeleted, h)
 		return t, nil
 	})
 	return err

@@ -20,6 +20,8 @@ import (
 //	image/<name>                   workflow.Image
 //	workflow/<name> *              workflow.Workflow
 //	active/<uid>                   names of the workflows of that Hardware that have not ended
+//	token/<name> *                 hardware.Token with the hash of its secret
+//	tokenuse/<name>                when it was last used
 //	event/<id>                     workflow.Event
 //	timeline/<uid>/<boot>/<id>     nothing; <boot> is "-" outside of boots
 //	guard/subnets                  nothing; written with every Subnet, so that two that overlap conflict
@@ -34,6 +36,8 @@ const (
 	prefixImage    = "image/"
 	prefixWorkflow = "workflow/"
 	prefixActive   = "active/"
+	prefixToken    = "token/"
+	prefixTokenUse = "tokenuse/"
 	prefixEvent    = "event/"
 	prefixTimeline = "timeline/"
 	prefixSecret   = "secret/"

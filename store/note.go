@@ -13,6 +13,7 @@ const maxRecall = 256
 // noteKey is what makes two notes the same.
 type noteKey struct {
 	boot, workflow, action string
+	by                     string
 	attempt                int
 	reason                 hardware.Reason
 	detail                 string
@@ -23,7 +24,7 @@ type noteKey struct {
 func keyOfNote(ev *workflow.Event) noteKey {
 	return noteKey{
 		boot: ev.Boot, workflow: ev.Workflow, action: ev.Action, attempt: ev.Attempt,
-		reason: ev.Reason, detail: hardware.PlainText(ev.Detail, maxDetail),
+		by: ev.By, reason: ev.Reason, detail: hardware.PlainText(ev.Detail, maxDetail),
 	}
 }
 

@@ -79,7 +79,7 @@ func (k kind[T]) create(ctx context.Context, db *DB, v *T, more extra[T]) error 
 		if err != nil {
 			return Txn{}, err
 		}
-		return k.change(db, &c, 0, hardware.ReasonRecordCreated, more)
+		return k.change(ctx, db, &c, 0, hardware.ReasonRecordCreated, more)
 	})
 	if err == nil {
 		m.Revision = rev
@@ -111,7 +111,7 @@ func (k kind[T]) update(ctx context.Context, db *DB, v *T, more extra[T]) error 
 		if same = k.same(old, &c); same {
 			return Txn{}, nil
 		}
-		return k.change(db, &c, o.Revision, hardware.ReasonRecordChanged, more)
+		return k.change(ctx, db, &c, o.Revision, hardware.ReasonRecordChanged, more)
 	})
 	if err != nil {
 		return err
@@ -124,13 +124,13 @@ func (k kind[T]) update(ctx context.Context, db *DB, v *T, more extra[T]) error 
 }
 
 // change is the transaction that writes v over revision old.
-func (k kind[T]) change(db *DB, v *T, old uint64, why hardware.Reason, more extra[T]) (Txn, error) {
+func (k kind[T]) change(ctx context.Context, db *DB, v *T, old uint64, why hardware.Reason, more extra[T]) (Txn, error) {
 	p, err := k.write(db, v)
 	if err != nil {
 		return Txn{}, err
 	}
 	t := Txn{If: []Compare{{p.Key, old}}, Puts: []Put{p}}
-	db.note(&t, why, k.name, k.meta(v).Name)
+	db.note(ctx, &t, why, k.name, k.meta(v).Name)
 	if more != nil {
 		err = more(v, &t)
 	}
@@ -149,7 +149,7 @@ func (k kind[T]) delete(ctx context.Context, db *DB, name string, rev uint64, mo
 			return Txn{}, named(k.name, name, workflow.ErrConflict)
 		}
 		t := Txn{If: []Compare{{k.key(name), have}}, Deletes: []string{k.key(name)}}
-		db.note(&t, hardware.ReasonRecordDeleted, k.name, name)
+		db.note(ctx, &t, hardware.ReasonRecordDeleted, k.name, name)
 		if more != nil {
 			err = more(old, &t)
 		}

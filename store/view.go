@@ -29,7 +29,8 @@ type View struct {
 	subnets  map[string]*hardware.Subnet
 	sorted   []*hardware.Subnet
 	// gone has own deletes that the watch has not come to.
-	gone map[string]uint64
+	gone   map[string]uint64
+	tokens tokenView
 	// words are texts that many machines share: models, drivers, keys.
 	words map[string]string
 }
@@ -37,7 +38,7 @@ type View struct {
 func newView(db *DB) *View {
 	return &View{
 		db: db, machines: map[string]*known{}, macs: map[hardware.MAC]string{},
-		subnets: map[string]*hardware.Subnet{}, gone: map[string]uint64{}, words: map[string]string{},
+		subnets: map[string]*hardware.Subnet{}, gone: map[string]uint64{}, words: map[string]string{}, tokens: newTokenView(),
 	}
 }
 
@@ -130,7 +131,7 @@ func (v *View) load(ctx context.Context) error {
 		return err
 	}
 	fresh := newView(v.db)
-	for _, prefix := range []string{prefixHardware, prefixActive, prefixSubnet} {
+	for _, prefix := range []string{prefixHardware, prefixActive, prefixSubnet, prefixToken, prefixTokenUse} {
 		err := v.db.each(ctx, Range{Prefix: prefix, Limit: MaxPage}, func(e Entry) error {
 			return fresh.put(e.Key, e.Value, e.Revision)
 		})
@@ -141,6 +142,7 @@ func (v *View) load(ctx context.Context) error {
 	fresh.sort()
 	v.machines, v.macs, v.names, v.words = fresh.machines, fresh.macs, fresh.names, fresh.words
 	v.subnets, v.sorted, v.gone = fresh.subnets, fresh.sorted, fresh.gone
+	v.tokens.replace(fresh.tokens)
 	v.watched = rev
 	return nil
 }
@@ -220,5 +222,5 @@ func (v *View) own(rev uint64, t Txn) {
 }
 
 func shown(key string) bool {
-	return strings.HasPrefix(key, prefixHardware) || strings.HasPrefix(key, prefixActive) || strings.HasPrefix(key, prefixSubnet)
+	return strings.HasPrefix(key, prefixHardware) || strings.HasPrefix(key, prefixActive) || strings.HasPrefix(key, prefixSubnet) || isTokenKey(key)
 }

@@ -71,6 +71,9 @@ func (v *View) put(key string, value []byte, rev uint64) error {
 	if strings.HasPrefix(key, prefixSubnet) {
 		return v.putSubnet(key, value, rev)
 	}
+	if isTokenKey(key) {
+		return v.tokens.put(v.db, key, value, rev)
+	}
 	if uid, ok := strings.CutPrefix(key, prefixActive); ok {
 		if s := v.at(uid); s.activeRev < rev {
 			s.active, s.activeRev = true, rev
@@ -210,6 +213,10 @@ func (s *known) join() {
 }
 
 func (v *View) delete(key string, rev uint64) {
+	if isTokenKey(key) {
+		v.tokens.delete(key, rev)
+		return
+	}
 	if strings.HasPrefix(key, prefixSubnet) {
 		if s := v.subnets[key]; s != nil && s.Meta.Revision <= rev {
 			delete(v.subnets, key)

@@ -51,6 +51,8 @@ type EventQuery struct {
 	Hardware string // uid
 	Boot     string
 	Workflow string // name
+	By       string
+	Reason   hardware.Reason
 	// After leaves out what a subscriber has seen: events up to this cursor.
 	After uint64
 	// Limit is how many of the newest are wanted; the store's default where 0.
@@ -60,5 +62,6 @@ type EventQuery struct {
 // Matches reports whether ev is selected. Limit is not looked at.
 func (q *EventQuery) Matches(ev *Event) bool {
 	return (q.Hardware == "" || q.Hardware == ev.Hardware) && (q.Boot == "" || q.Boot == ev.Boot) &&
-		(q.Workflow == "" || q.Workflow == ev.Workflow) && ev.Cursor > q.After
+		(q.Workflow == "" || q.Workflow == ev.Workflow) && (q.By == "" || q.By == ev.By) &&
+		(q.Reason == "" || q.Reason == ev.Reason) && ev.Cursor > q.After
 }

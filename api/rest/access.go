@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"time"
 
 	"github.com/rackstrap/rackstrap/api"
 	"github.com/rackstrap/rackstrap/hardware"
@@ -30,6 +31,8 @@ type Caller struct {
 	// OwnerPrefix and Selector limit a claimer.
 	OwnerPrefix string
 	Selector    hardware.Selector
+	// Expires is when the token ends; zero is never.
+	Expires time.Time
 }
 
 // socketCaller is whoever can open the unix socket.

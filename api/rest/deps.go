@@ -6,6 +6,7 @@ import (
 	"io"
 	"iter"
 	"log/slog"
+	"net/http"
 	"time"
 
 	"github.com/rackstrap/rackstrap/hardware"
@@ -19,6 +20,17 @@ type Deps struct {
 	Blobs   Blobs
 	// Strangers may be nil: there are none.
 	Strangers Strangers
+	// Tokens may be nil: then there are none, and Remote lets nobody in.
+	Tokens Tokens
+	// Audit keeps the event that somebody asked for a change; nil keeps none.
+	Audit func(ctx context.Context, ev workflow.Event) error
+	// Note counts the events of refused requests; nil counts none. It must not block.
+	Note func(ev workflow.Event)
+	// Metrics is served at /metrics, to viewers; nil serves none.
+	Metrics http.Handler
+	// Fingerprint is the SHA-256 of the certificate of the HTTPS listener, in hex;
+	// empty, or nil, where there is none.
+	Fingerprint func() string
 	// Version of the daemon.
 	Version string
 	Now     func() time.Time

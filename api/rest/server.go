@@ -19,6 +19,7 @@ type server struct {
 	workflows *resource[workflow.Workflow]
 	files     *imageFiles
 	progress  progressBoard
+	wrong     *wrongTokens
 }
 
 // API answers all Routes. It is itself the handler for a unix socket that only root
@@ -40,7 +41,7 @@ func (a *API) serveAs(c Caller, w http.ResponseWriter, r *http.Request) {
 // New makes the API. Streams end when the request's context does, so let
 // http.Server.BaseContext end when the daemon stops.
 func New(d Deps) *API {
-	s := &server{Deps: d, files: &imageFiles{deps: d}}
+	s := &server{Deps: d, files: &imageFiles{deps: d}, wrong: newWrongTokens(d.Now)}
 	s.hardware = hardwareResource(d)
 	s.subnets = subnetResource(d)
 	s.templates = templateResource(d)
@@ -68,11 +69,15 @@ func (s *server) serve(route Route) http.HandlerFunc {
 			err = route.handle(s, w, r)
 		}
 		if err != nil {
+			switch problem(err).Code {
+			case api.CodeForbidden:
+				s.refused(r, caller.Name, problem(err))
+			case api.CodePartiallyApplied:
+				s.changed(r, "done in part")
+			}
 			s.fail(w, r, err)
 			return
 		}
-		if r.Method != http.MethodGet {
-			s.Log.Info("api change", "method", r.Method, "path", r.URL.Path, "by", caller.Name)
-		}
+		s.changed(r, "done")
 	}
 }

@@ -18,7 +18,7 @@ import (
 type blobBody struct{ io.Reader }
 
 func (s *server) version(w http.ResponseWriter, _ *http.Request) error {
-	return writeJSON(w, http.StatusOK, api.VersionInfo{Version: s.Version})
+	return writeJSON(w, http.StatusOK, api.VersionInfo{Version: s.Version, Fingerprint: s.fingerprint()})
 }
 
 func (s *server) leases(w http.ResponseWriter, r *http.Request) error {
