@@ -20,14 +20,15 @@ type PowerOutcome struct {
 	// Driver is the driver's name.
 	Driver string
 	State  hardware.PowerState
-	// Message, if not empty, is what a person must do: with the manual driver nothing
-	// happened yet.
+	// Message is for people. With the driver manual nothing happened yet, and it is
+	// what somebody has to do; with others it is what their controller said.
 	Message string
 }
 
 const (
-	// powerTime bounds one errand to a controller, with its retries.
-	powerTime = 2 * time.Minute
+	// powerTime bounds one errand to a controller, with its retries, which have their
+	// own end, and the wait for its turn where a whole rack is switched at once.
+	powerTime = 10 * time.Minute
 	// powerAgain is the least time between two things that the appliance asks of a
 	// machine's power by itself, and powerTries how often it does for one workflow.
 	powerAgain = 10 * time.Minute
@@ -63,10 +64,15 @@ func (e *Engine) power(ctx context.Context, h *hardware.Hardware, action, nextBo
 		case err != nil:
 			p.Error = hardware.PlainText(err.Error(), 512)
 			r, detail = hardware.ReasonPowerFailed, detail+": "+p.Error
-		case out.Message != "":
+		case out.Driver == hardware.PowerManual:
 			r, detail = hardware.ReasonPowerByHand, out.Message
-		case out.State != hardware.PowerUnknown:
-			p.State, p.Checked = out.State, e.c.Now()
+		default:
+			if out.State != hardware.PowerUnknown {
+				p.State, p.Checked = out.State, e.c.Now()
+			}
+			if out.Message != "" {
+				detail += ": " + out.Message
+			}
 		}
 		if action == "status" {
 			if p.State == was.State && p.Error == was.Error {

@@ -86,7 +86,7 @@ func newAppliance(ctx context.Context, c config, log *slog.Logger) (_ *appliance
 	a.engine = workflow.NewEngine(workflow.Config{
 		Store: meteredEngineStore{a.db, a.meters}, Templates: a.db.TemplateByName, HardwareByName: a.db.HardwareByName,
 		Resolve: r.resolve, Logs: logs, Note: a.recorder.Note, Machines: a.db.View().Hardware, Subnets: a.db.View().Subnets,
-		TokenKey: a.id.tokenKey, Now: time.Now, Log: log,
+		TokenKey: a.id.tokenKey, Now: time.Now, Log: log, Power: newPower(a.reg),
 	})
 	a.meters.watch(a.reg, a.engine.Stats, a.recorder.Dropped)
 	return a, nil

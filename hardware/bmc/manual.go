@@ -48,7 +48,7 @@ func (m *manual) Off(context.Context) (Answer, error) {
 }
 
 func (m *manual) Cycle(context.Context) (Answer, error) {
-	return Answer{}, &ByHand{"switch " + m.name + " off and on again" + m.place}
+	return Answer{}, &ByHand{"switch " + m.name + " on, or off and on again if it is on" + m.place}
 }
 
 func (m *manual) NextBoot(_ context.Context, from Device) (Answer, error) {

@@ -36,7 +36,7 @@ func TestManual(t *testing.T) {
 	}{
 		{hardware.Spec{Rack: "a1", Position: "12"}, "on", "", "switch m1 on (rack a1, position 12); it continues at its next DHCP packet"},
 		{hardware.Spec{Rack: "a1", AssetTag: "0042"}, "on", "network", "switch m1 on (rack a1, asset tag 0042) and let it boot from the network; it continues at its next DHCP packet"},
-		{hardware.Spec{Interfaces: mac}, "cycle", "network", "switch m1 off and on again (MAC 52:54:00:00:00:01) and let it boot from the network; it continues at its next DHCP packet"},
+		{hardware.Spec{Interfaces: mac}, "cycle", "network", "switch m1 on, or off and on again if it is on (MAC 52:54:00:00:00:01) and let it boot from the network; it continues at its next DHCP packet"},
 		{hardware.Spec{Rack: "a1", Power: &hardware.PowerControl{Driver: hardware.PowerManual}}, "on", "disk", "switch m1 on (rack a1) and let it boot its disk"},
 		{hardware.Spec{}, "off", "", "switch m1 off"},
 		{hardware.Spec{Rack: "a1"}, "status", "", "nothing tells whether m1 is on: look at it (rack a1)"},
