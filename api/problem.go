@@ -26,6 +26,7 @@ const (
 	CodeStorageFull      Code = "storage-full"
 	CodeUnavailable      Code = "unavailable"
 	CodeInternal         Code = "internal"
+	CodePowerFailed      Code = "power-failed"
 	CodePartiallyApplied Code = "partially-applied"
 	// Of a caller that is not known, or may not do it.
 	CodeTokenMissing   Code = "token-missing"

@@ -147,7 +147,8 @@ func left(h *hardware.Hardware, s *hardware.Status, active string) []string {
 	if s.Claim != nil {
 		out = append(out, fmt.Sprintf("%s has it (claim %s)", s.Claim.Owner, s.Claim.ID))
 	}
-	if s.Installed || s.State == hardware.StateProvisioned || s.State == hardware.StateFailed || s.State == hardware.StateReleasing {
+	switch s.State {
+	case hardware.StateProvisioning, hardware.StateProvisioned, hardware.StateReleasing, hardware.StateFailed:
 		out = append(out, "its disks were not wiped")
 	}
 	if h.Spec.Protect {

@@ -113,6 +113,7 @@ type Engine interface {
 	CancelWorkflow(ctx context.Context, name, why string) (*workflow.Workflow, error)
 	Progress(workflow string) (workflow.Progress, bool)
 	SetHold(ctx context.Context, hardwareUID string, hold bool) error
+	Lifecycle
 }
 
 // Blobs keeps image files.

@@ -43,6 +43,7 @@ func Routes() []Route {
 		{Method: http.MethodGet, Path: "/strangers", Does: "List the machines that ask for an address and have no record", Role: RoleViewer, Out: api.List[api.Stranger]{}, handle: (*server).strangers},
 	}
 	routes = append(routes, tokenRoutes()...)
+	routes = append(routes, lifecycleRoutes()...)
 	routes = append(routes, recordRoutes(api.KindHardware, true, func(s *server) *resource[hardware.Hardware] { return s.hardware })...)
 	routes = append(routes, recordRoutes(api.KindSubnet, true, func(s *server) *resource[hardware.Subnet] { return s.subnets })...)
 	routes = append(routes, recordRoutes(api.KindTemplate, true, func(s *server) *resource[workflow.Template] { return s.templates })...)

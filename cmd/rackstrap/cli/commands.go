@@ -23,7 +23,7 @@ time; 6 the daemon cannot be reached; 130 interrupted.`
 
 const rootExample = `  rackstrap apply -f rack.yaml
   rackstrap image add debian-12 ./debian-12.raw.zst
-  rackstrap workflow create --hardware m1 --template install -p image=debian-12 --wait
+  rackstrap provision m1 --image debian-12 --wait
   rackstrap timeline m1 --follow`
 
 // root has every command there is.
@@ -46,7 +46,7 @@ func (a *app) root(daemon []*cobra.Command) *cobra.Command {
 	}
 	root.AddCommand(daemon...)
 	root.AddCommand(
-		a.applyCommand(),
+		a.applyCommand(), a.provisionCommand(), a.releaseCommand(), a.acceptCommand(), a.powerCommand(),
 		a.hardwareCommand(), a.subnetCommand(), a.templateCommand(), a.imageCommand(), a.workflowCommand(), a.leaseCommand(), a.strangerCommand(),
 		a.eventsCommand(), a.timelineCommand(), a.waitCommand(), a.versionCommand(),
 	)

@@ -78,6 +78,17 @@ func (u unknown) Strangers() []api.Stranger {
 	}
 }
 
+// bench is the power switch of the tests' machines: a person's, but for one machine
+// whose controller refuses.
+type bench struct{}
+
+func (bench) Do(_ context.Context, h *hardware.Hardware, action, _ string) (workflow.PowerOutcome, error) {
+	if h.Meta.Name == "m2" {
+		return workflow.PowerOutcome{}, errors.New("10.0.0.9 answered 403")
+	}
+	return workflow.PowerOutcome{Driver: "manual", Message: "press the button of " + h.Meta.Name + ": " + action}, nil
+}
+
 type noLogs struct{}
 
 func (noLogs) Append(workflow.Assignment, []byte) error { return nil }
@@ -111,6 +122,7 @@ func newDaemon(env *testscript.Env) (*daemon, error) {
 		Resolve: func(_ context.Context, _ *hardware.Hardware, _ *workflow.Workflow, a *workflow.Action) (json.RawMessage, error) {
 			return a.With, nil
 		},
+		Power: bench{}, Machines: d.db.View().Hardware, Subnets: d.db.View().Subnets,
 		Logs: noLogs{}, TokenKey: make([]byte, 32), Now: d.now, Log: log, Note: func(workflow.Event) {},
 	})
 	done := make(chan error, 3)
@@ -156,6 +168,7 @@ func bootCmd(ts *testscript.TestScript, _ bool, args []string) {
 	ts.Check(err)
 	d.session, err = d.e.Attach(ctx, adm, nil)
 	ts.Check(err)
+	ts.Check(d.session.Facts(ctx, &hardware.Facts{Disks: []hardware.DiskFact{{Path: "/dev/sda", Bytes: 1 << 30}}}))
 	d.take(ts)
 }
 
@@ -167,12 +180,17 @@ func (d *daemon) take(*testscript.TestScript) {
 	}
 }
 
-// act STATE [MESSAGE]: the running action ends so, for good.
+// act STATE [MESSAGE]: the running action ends so, for good; wiped is succeeded,
+// with a proof.
 func actCmd(ts *testscript.TestScript, _ bool, args []string) {
 	d := of(ts)
 	r := workflow.Report{Assignment: d.running, Outcome: workflow.Outcome(args[0]), Permanent: true}
 	if len(args) > 1 {
 		r.Message = args[1]
+	}
+	if args[0] == "wiped" {
+		r.Outcome = workflow.StateSucceeded
+		r.Result.Wiped = []hardware.WipedDisk{{Path: "/dev/sda", Bytes: 1 << 30, Method: "overwrite", Verified: 1 << 26}}
 	}
 	if r.Outcome == workflow.StateSucceeded {
 		r.Result.WrittenBytes = 2_000_000

@@ -13,7 +13,8 @@ import (
 
 func (a *app) hardwareCommand() *cobra.Command {
 	r := records[hardware.Hardware]{a, api.KindHardware, func(c *client.Client) *client.Records[hardware.Hardware] { return c.Hardware }, hardwareColumns}
-	cmd := r.command("The records of the machines", "", "  rackstrap hardware list\n  rackstrap hardware get m1", a.holdCommand(true), a.holdCommand(false))
+	cmd := r.command("The records of the machines", "", "  rackstrap hardware list\n  rackstrap hardware get m1", a.holdCommand(true), a.holdCommand(false),
+		a.acceptCommand(), a.maintenanceCommand(), a.retireCommand(), a.inspectCommand())
 	cmd.Aliases = []string{"hw"}
 	return cmd
 }
@@ -54,6 +55,12 @@ func stateWords(h hardware.Hardware) string {
 	}
 	if h.Status.Hold {
 		s += ", on hold"
+	}
+	if h.Status.Maintenance {
+		s += ", in maintenance"
+	}
+	if h.Status.Quarantined() {
+		s += ", in quarantine"
 	}
 	if h.Spec.Protect {
 		s += ", protected"

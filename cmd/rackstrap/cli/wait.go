@@ -4,12 +4,14 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/spf13/cobra"
 
 	"github.com/rackstrap/rackstrap/api"
 	"github.com/rackstrap/rackstrap/api/client"
+	"github.com/rackstrap/rackstrap/hardware"
 	"github.com/rackstrap/rackstrap/workflow"
 )
 
@@ -33,12 +35,19 @@ func (a *app) workflowWaitCommand() *cobra.Command {
 
 func (a *app) waitCommand() *cobra.Command {
 	var timeout time.Duration
+	var state string
 	cmd := &cobra.Command{
-		Use: "wait HARDWARE", Short: "Wait for the end of a machine's workflow", Args: takes("HARDWARE"), Long: "Wait for the end of the workflow that a machine has.\n\n" + waitHelp,
-		Example: "  rackstrap wait m1 --timeout 30m",
+		Use: "wait HARDWARE", Short: "Wait for the end of a machine's workflow, or for a state", Args: takes("HARDWARE"), Long: "Wait for the end of the workflow that a machine has, or, with --state, until it is in\nthat state (or failed).\n\n" + waitHelp,
+		Example: "  rackstrap wait m1 --timeout 30m\n  rackstrap wait m1 --state available",
 		RunE: func(cmd *cobra.Command, args []string) error {
 			c := a.client()
 			defer c.Close()
+			if state != "" {
+				if !slices.Contains(hardware.States(), hardware.State(state)) {
+					return usage(cmd, "--state %q is not known (%s)", state, wanted(hardware.States()))
+				}
+				return a.waitState(cmd.Context(), c, args[0], timeout, hardware.State(state))
+			}
 			h, err := c.Hardware.Get(cmd.Context(), args[0])
 			if err != nil {
 				return err
@@ -49,6 +58,7 @@ func (a *app) waitCommand() *cobra.Command {
 			return a.wait(cmd.Context(), c, h.Status.Workflow, timeout)
 		},
 	}
+	cmd.Flags().StringVar(&state, "state", "", "wait until the machine is in that state: available, provisioned, …")
 	cmd.Flags().DurationVar(&timeout, "timeout", 0, "give up waiting after that long; 0 never does")
 	return cmd
 }
