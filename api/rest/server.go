@@ -53,6 +53,7 @@ func New(d Deps) *API {
 	for _, route := range Routes() {
 		r.Method(route.Method, api.Base+route.Path, s.serve(route))
 	}
+	s.serveBeside(r)
 	r.NotFound(s.noRoute)
 	r.MethodNotAllowed(s.noMethod)
 	return &API{server: s, router: r}

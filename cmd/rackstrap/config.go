@@ -26,6 +26,7 @@ type config struct {
 	DHCP       dhcpConfig   `json:"dhcp"`
 	TFTP       listenConfig `json:"tftp"`
 	HTTP       listenConfig `json:"http"`
+	HTTPS      httpsConfig  `json:"https"`
 	Worker     workerConfig `json:"worker"`
 	Health     listenConfig `json:"health"`
 	Images     imagesConfig `json:"images"`
@@ -41,6 +42,14 @@ type dhcpConfig struct {
 
 type listenConfig struct {
 	Listen string `json:"listen"`
+}
+
+type httpsConfig struct {
+	// Listen may be empty: then there is no HTTPS.
+	Listen string `json:"listen"`
+	// Cert and Key are PEM files; we make our own where they are empty.
+	Cert string `json:"cert"`
+	Key  string `json:"key"`
 }
 
 type workerConfig struct {
@@ -66,6 +75,7 @@ func defaultConfig() config {
 		DHCP:   dhcpConfig{Enabled: true, AnswerRouterSolicitations: true},
 		TFTP:   listenConfig{":69"},
 		HTTP:   listenConfig{":7080"},
+		HTTPS:  httpsConfig{Listen: ":7443"},
 		Worker: workerConfig{Listen: ":42113", Consoles: []string{"tty0", "ttyS0,115200"}},
 		Health: listenConfig{"127.0.0.1:7081"},
 		Log:    logConfig{Level: "info", Format: "text"},
@@ -101,6 +111,15 @@ tftp:
 # Boot scripts, boot programs, kernel, initramfs and images, for machines.
 http:
   listen: ":7080"
+
+# The API for people and programs on the network, with tokens (see: rackstrap token
+# create --help), its documentation at /docs, and /metrics. "" switches it off.
+https:
+  listen: ":7443"
+  # PEM files, read again when they change. Empty: a certificate of our own, made at
+  # the first start; its fingerprint is in the log and in: rackstrap version
+  cert: ""
+  key: ""
 
 worker:
   # Where the in-memory workers connect to (gRPC over TLS).
@@ -162,6 +181,14 @@ func (c *config) validate() error {
 		if _, err := listenPort(l); err != nil {
 			return fmt.Errorf("%s: %w", field, err)
 		}
+	}
+	if c.HTTPS.Listen != "" {
+		if _, err := listenPort(c.HTTPS.Listen); err != nil {
+			return fmt.Errorf("https.listen: %w (or \"\" for none)", err)
+		}
+	}
+	if (c.HTTPS.Cert == "") != (c.HTTPS.Key == "") {
+		return fmt.Errorf("https.cert and https.key: one of the two is missing (give both PEM files, or neither)")
 	}
 	for i, a := range append(append([]string{}, c.Worker.KernelArgs...), c.Worker.Consoles...) {
 		if err := hardware.ValidKernelArg(a); err != nil {

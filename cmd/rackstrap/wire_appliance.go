@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/promhttp"
 
 	"github.com/rackstrap/rackstrap/api/rest"
 	"github.com/rackstrap/rackstrap/api/workergrpc"
@@ -43,6 +44,8 @@ type appliance struct {
 	reg      *prometheus.Registry
 	meters   *meters
 	ready    atomic.Bool
+	https    *certKeeper // nil: no HTTPS
+	api      *rest.API
 }
 
 func newAppliance(ctx context.Context, c config, log *slog.Logger) (_ *appliance, err error) {
@@ -62,6 +65,11 @@ func newAppliance(ctx context.Context, c config, log *slog.Logger) (_ *appliance
 	}
 	if a.id, err = loadIdentity(ctx, a.db, time.Now()); err != nil {
 		return nil, err
+	}
+	if c.HTTPS.Listen != "" {
+		if a.https, err = newCertKeeper(ctx, c.HTTPS, a.db, time.Now, log); err != nil {
+			return nil, err
+		}
 	}
 	if a.blobs, err = image.Open(filepath.Join(c.Data, "images"), image.Options{Quota: c.Images.QuotaGiB << 30, Log: log}); err != nil {
 		return nil, err
@@ -170,7 +178,7 @@ func (a *appliance) parts() ([]part, error) {
 		return err
 	}
 	err = errors.Join(
-		add(a.restPart()), add(a.healthPart()), add(a.httpPart(hb)), add(a.workerPart()), add(a.tftpPart(hb)),
+		add(a.restPart()), add(a.httpsPart()), add(a.healthPart()), add(a.httpPart(hb)), add(a.workerPart()), add(a.tftpPart(hb)),
 	)
 	if err == nil && a.c.DHCP.Enabled {
 		err = add(a.dhcpPart(track, httpPort))
@@ -189,13 +197,15 @@ func (a *appliance) restPart() (part, error) {
 	if err != nil {
 		return part{}, err
 	}
-	h := rest.New(rest.Deps{
+	a.api = rest.New(rest.Deps{
 		Records: a.db, Engine: a.engine, Blobs: blobAdapter{a.blobs}, Strangers: strangers{a.unknown, a.db.View()},
+		Tokens: a.db, Audit: a.db.AppendEvent, Note: a.recorder.Note,
+		Metrics: promhttp.HandlerFor(a.reg, promhttp.HandlerOpts{}), Fingerprint: a.fingerprint,
 		Version: version, Now: time.Now, Log: a.log,
 	})
 	return part{name: "REST", run: func(ctx context.Context) error {
 		return serveHTTP(ctx, l, &http.Server{
-			Handler: h, ReadHeaderTimeout: 10 * time.Second, ErrorLog: slog.NewLogLogger(a.log.Handler(), slog.LevelDebug),
+			Handler: a.api, ReadHeaderTimeout: 10 * time.Second, ErrorLog: slog.NewLogLogger(a.log.Handler(), slog.LevelDebug),
 			BaseContext: func(net.Listener) context.Context { return ctx }, // event streams end with us
 		})
 	}}, nil

@@ -38,7 +38,13 @@ func healthHandler(reg *prometheus.Registry, ready func() error) http.Handler {
 // serveHTTP answers on l until ctx ends, then lets requests finish for a while.
 func serveHTTP(ctx context.Context, l net.Listener, srv *http.Server) error {
 	errc := make(chan error, 1)
-	go func() { errc <- srv.Serve(l) }()
+	go func() {
+		if srv.TLSConfig != nil {
+			errc <- srv.ServeTLS(l, "", "")
+			return
+		}
+		errc <- srv.Serve(l)
+	}()
 	select {
 	case err := <-errc:
 		return err
