@@ -3,17 +3,16 @@ package client
 import (
 	"bytes"
 	"context"
+	"crypto/tls"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
 	"io/fs"
-	"net"
 	"net/http"
 	"net/url"
 	"strings"
 	"syscall"
-	"time"
 
 	"github.com/rackstrap/rackstrap/api"
 	"github.com/rackstrap/rackstrap/hardware"
@@ -23,10 +22,20 @@ import (
 // DefaultSocket is where the daemon listens.
 const DefaultSocket = "/run/rackstrap/rackstrap.sock"
 
-// Options say how to reach the daemon.
+// Options say how to reach the daemon: by its socket, or by URL with a token.
 type Options struct {
 	// Socket is the daemon's unix socket; DefaultSocket where empty.
 	Socket string
+	// URL of the daemon's HTTPS listener, for example https://appliance.example:7443;
+	// the socket is not used then.
+	URL string
+	// Token is the secret that is shown there.
+	Token string
+	// CAFile, a PEM file, is trusted instead of the system's CAs.
+	CAFile string
+	// Fingerprint pins the server's certificate by its SHA-256, in hex; without a
+	// CAFile, names and dates in it are not looked at then.
+	Fingerprint string
 }
 
 // Client talks to one daemon. It may be used by several goroutines.
@@ -39,21 +48,22 @@ type Client struct {
 
 	where string
 	base  string
+	token string
 	http  *http.Client
+	// wrong is what is wrong with the Options; every call returns it.
+	wrong error
 }
 
-// New makes a Client; nothing is connected yet.
+// New makes a Client; nothing is connected yet. What is wrong with the Options is
+// the error of every call.
 func New(o Options) *Client {
-	if o.Socket == "" {
-		o.Socket = DefaultSocket
+	c := &Client{}
+	if o.URL != "" {
+		c.token = o.Token
 	}
-	c := &Client{where: o.Socket, base: "http://rackstrap" + api.Base, http: &http.Client{Transport: &http.Transport{
-		DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) {
-			return (&net.Dialer{Timeout: 5 * time.Second}).DialContext(ctx, "unix", o.Socket)
-		},
-		ExpectContinueTimeout: 10 * time.Second,
-		IdleConnTimeout:       time.Minute,
-	}}}
+	var t *http.Transport
+	c.where, c.base, t, c.wrong = o.transport()
+	c.http = &http.Client{Transport: t, CheckRedirect: noRedirect}
 	c.Hardware = &Records[hardware.Hardware]{c, api.KindHardware}
 	c.Subnets = &Records[hardware.Subnet]{c, api.KindSubnet}
 	c.Templates = &Records[workflow.Template]{c, api.KindTemplate}
@@ -88,8 +98,18 @@ func (e *Unreachable) Unwrap() error { return e.Err }
 
 // Hint says what to type next.
 func (e *Unreachable) Hint() string {
-	if errors.Is(e.Err, fs.ErrPermission) {
-		return "the socket is root's; try again with sudo"
+	var other *OtherCertificate
+	var tlsErr *tls.CertificateVerificationError
+	remote := strings.HasPrefix(e.Where, "https://")
+	switch {
+	case errors.Is(e.Err, fs.ErrPermission):
+		return "the socket is root's; try again with sudo, or with a token: rackstrap login https://APPLIANCE:" + DefaultPort
+	case errors.As(e.Err, &other):
+		return "if the certificate was renewed (on the appliance: rackstrap version), log in again: rackstrap login " + e.Where
+	case errors.As(e.Err, &tlsErr):
+		return "compare the fingerprint with what `rackstrap version` says on the appliance, and pin it: rackstrap login " + e.Where
+	case remote:
+		return "is the address right, and https.listen set there? On the appliance: systemctl status rackstrap"
 	}
 	return "start the daemon: systemctl start rackstrap (or in a terminal: rackstrap serve), or name its socket with --socket"
 }
@@ -106,6 +126,9 @@ type request struct {
 
 // send returns the answer of a success; everything else is an error.
 func (c *Client) send(ctx context.Context, rq request) (*http.Response, error) {
+	if c.wrong != nil {
+		return nil, c.wrong
+	}
 	u := c.base + rq.path
 	if len(rq.query) > 0 {
 		u += "?" + rq.query.Encode()
@@ -116,6 +139,9 @@ func (c *Client) send(ctx context.Context, rq request) (*http.Response, error) {
 	}
 	for k, v := range rq.header {
 		r.Header[k] = v
+	}
+	if c.token != "" {
+		r.Header.Set("Authorization", "Bearer "+c.token)
 	}
 	if rq.contentType != "" {
 		r.Header.Set("Content-Type", rq.contentType)
@@ -128,11 +154,7 @@ func (c *Client) send(ctx context.Context, rq request) (*http.Response, error) {
 		if ctx.Err() != nil {
 			return nil, ctx.Err()
 		}
-		var ue *url.Error
-		if errors.As(err, &ue) {
-			err = ue.Err
-		}
-		return nil, &Unreachable{c.where, err}
+		return nil, unreachable(c.where, err)
 	}
 	if resp.StatusCode/100 == 2 {
 		return resp, nil

@@ -124,6 +124,9 @@ type Filter struct {
 	Hardware string // name
 	Workflow string
 	Boot     string
+	// By is who asked: socket, or the name of a token.
+	By     string
+	Reason hardware.Reason
 	// Limit is how many of the newest are listed; the daemon's default where 0.
 	Limit int
 	// OnRetry, if not nil, is called when a stream broke and is made again.
@@ -132,7 +135,7 @@ type Filter struct {
 
 func (f Filter) query() url.Values {
 	q := url.Values{}
-	for k, v := range map[string]string{"hardware": f.Hardware, "workflow": f.Workflow, "boot": f.Boot} {
+	for k, v := range map[string]string{"hardware": f.Hardware, "workflow": f.Workflow, "boot": f.Boot, "by": f.By, "reason": string(f.Reason)} {
 		if v != "" {
 			q.Set(k, v)
 		}

@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/rackstrap/rackstrap/api"
+	"github.com/rackstrap/rackstrap/hardware"
 	"github.com/rackstrap/rackstrap/workflow"
 )
 
@@ -19,7 +20,7 @@ const (
 // events answers with a list, or with a stream where the client accepts one.
 func (s *server) events(w http.ResponseWriter, r *http.Request) error {
 	q := r.URL.Query()
-	if err := queryKnown(q, "hardware", "workflow", "boot", "after", "limit", "follow"); err != nil {
+	if err := queryKnown(q, "hardware", "workflow", "boot", "by", "reason", "after", "limit", "follow"); err != nil {
 		return err
 	}
 	query, err := s.eventQuery(r.Context(), q)
@@ -41,7 +42,10 @@ func (s *server) events(w http.ResponseWriter, r *http.Request) error {
 
 // eventQuery reads the filters of the URL.
 func (s *server) eventQuery(ctx context.Context, q url.Values) (workflow.EventQuery, error) {
-	out := workflow.EventQuery{Workflow: q.Get("workflow"), Boot: q.Get("boot")}
+	out := workflow.EventQuery{Workflow: q.Get("workflow"), Boot: q.Get("boot"), By: q.Get("by"), Reason: hardware.Reason(q.Get("reason"))}
+	if out.Reason != "" && !out.Reason.Known() {
+		return out, badRequest("the reasons are the headings of deploy/docs/troubleshooting.md", "reason=%.60q is not known", out.Reason)
+	}
 	if name := q.Get("hardware"); name != "" {
 		h, err := s.hardware.find(ctx, name)
 		if err != nil {
