@@ -1,8 +1,6 @@
 package api
 
 import (
-	"time"
-
 	"github.com/rackstrap/rackstrap/hardware"
 	"github.com/rackstrap/rackstrap/workflow"
 )
@@ -124,22 +122,7 @@ type MachineIssue struct {
 }
 
 // Explanation says why a machine is where it is, and what to type.
-type Explanation struct {
-	Hardware string         `json:"hardware"`
-	State    hardware.State `json:"state"`
-	// Since is how long it is in that state.
-	Since time.Time `json:"since,omitzero"`
-	// Summary is the answer in one sentence.
-	Summary string `json:"summary"`
-	// Next is what the machine boots next, and why.
-	Next hardware.Next `json:"next"`
-	// Lines are what is known, in the order in which it matters.
-	Lines []string `json:"lines,omitempty"`
-	// Do are the commands to type, the best first; empty where nothing is to be done.
-	Do []string `json:"do,omitempty"`
-	// Issues are the machine's issues.
-	Issues []hardware.Issue `json:"issues,omitempty"`
-}
+type Explanation = workflow.Explanation
 
 // ClaimExplanation says of each machine why it was, or would be, picked or not.
 type ClaimExplanation struct {

@@ -37,6 +37,11 @@ const (
 	IssueTokenStolen IssueKind = "token-stolen"
 	// IssueOSNotUp: the installed system does not phone home.
 	IssueOSNotUp IssueKind = "os-not-up"
+	// IssueActionRetrying: an action failed, or the machine restarted again and again
+	// during it, and it is tried again.
+	IssueActionRetrying IssueKind = "action-retrying"
+	// IssueWorkflowFailed: the last workflow failed and left the machine in its state.
+	IssueWorkflowFailed IssueKind = "workflow-failed"
 	// IssuePending: a discovered machine waits to be accepted.
 	IssuePending IssueKind = "pending"
 )
@@ -81,6 +86,8 @@ func issueTitles() map[IssueKind]string {
 		IssueHeld:            "the machine is on hold and waits for a human",
 		IssueTokenStolen:     "somebody else used the machine's boot token",
 		IssueOSNotUp:         "the installed system does not phone home",
+		IssueActionRetrying:  "an action fails and is tried again",
+		IssueWorkflowFailed:  "the last workflow failed; the machine is in the state it had before",
 		IssuePending:         "a machine was discovered and waits to be accepted",
 	}
 }

@@ -1,0 +1,149 @@
+package workflow
+
+import (
+	"slices"
+	"time"
+
+	"github.com/rackstrap/rackstrap/hardware"
+)
+
+// advice is what to do about a Reason that ends a boot.
+type advice struct {
+	fix string
+	// do makes the command that shows more; nil is the timeline. detail is the event's.
+	do func(s *Snapshot, detail string) string
+	// weak: it is often followed by success, so anything else is told first.
+	weak bool
+}
+
+// endings are the Reasons that keep a boot from getting on.
+func endings() map[hardware.Reason]advice {
+	record := func(s *Snapshot, _ string) string { return typeGet(s.name()) }
+	subnets := func(*Snapshot, string) string { return typeSubnets }
+	subnet := func(_ *Snapshot, detail string) string {
+		if hardware.ValidName(detail) == nil {
+			return typeSubnet(detail)
+		}
+		return typeSubnets
+	}
+	daemon := func(*Snapshot, string) string { return typeDaemonLog }
+	return map[hardware.Reason]advice{
+		hardware.ReasonMalformed:      {fix: "look at the packet: tcpdump -vni any udp port 67; update the firmware, or boot from another port"},
+		hardware.ReasonNotEthernet:    {fix: "let it boot from an Ethernet port"},
+		hardware.ReasonUnknownMachine: {fix: "it boots from a NIC that is not in its record: add that MAC to spec.interfaces", do: func(*Snapshot, string) string { return typeStrangers }},
+		hardware.ReasonNoSubnet: {
+			fix: "its packets come from a network without a Subnet record: make one whose prefix holds the address named here (behind a relay: the relay's)", do: subnets,
+		},
+		hardware.ReasonSubnetOff:     {fix: "set spec.mode: reservation in that subnet", do: subnet},
+		hardware.ReasonNICOff:        {fix: "remove dhcp: false from that NIC in the record, or boot from another one", do: record},
+		hardware.ReasonNoReservation: {fix: "it is plugged into that subnet: add an address of it to spec.interfaces[].addresses, or plug it where its address belongs", do: record},
+		hardware.ReasonOtherServer:   {fix: "two DHCP servers answer in its network: switch the one at that address off there, or give its VLAN to one of the two"},
+		hardware.ReasonWrongAddress:  {fix: "it was told to ask anew; if that repeats, two records or two servers give it different addresses", weak: true},
+		hardware.ReasonNoServerAddress: {
+			fix: "give our interface an address in that subnet, or set spec.advertise of the subnet", do: subnets,
+		},
+		hardware.ReasonTwoAddresses:    {fix: "set spec.advertise of the subnet to the one of our addresses that machines are to use", do: subnets},
+		hardware.ReasonDeclined:        {fix: "another machine uses its address: find it (arping), or reserve another address", do: record},
+		hardware.ReasonRateLimited:     {fix: "something floods the network with DHCP packets: stop it"},
+		hardware.ReasonStoreFailed:     {fix: "the appliance cannot write: look at its disk (df -h /var/lib/rackstrap)", do: daemon},
+		hardware.ReasonUnknownFirmware: {fix: "choose BIOS or UEFI network boot for amd64 in its setup; nothing else is served"},
+		hardware.ReasonProgramLoop: {
+			fix: "its iPXE cannot fetch over HTTP: put a newer one into /var/lib/rackstrap/boot (undionly.kpxe or snponly.efi) and restart it",
+		},
+		hardware.ReasonNoBootAssets:  {fix: "put the boot files into /var/lib/rackstrap/boot, or build with `make assets`", do: daemon},
+		hardware.ReasonProgramFailed: {fix: "it stopped in the middle of the boot program: look at the link's error counters and MTU, and restart it"},
+		hardware.ReasonFileNotFound:  {fix: "it asked for a file that is not in /var/lib/rackstrap/boot, or for an image that was deleted", weak: true},
+		hardware.ReasonBadName:       {fix: "correct the file name in its setup or in the other DHCP server", weak: true},
+		hardware.ReasonScriptNoToken: {
+			fix: "it asks from another address than ours: a second DHCP server gave it one, or a router translates addresses; mend that and restart it",
+		},
+		hardware.ReasonWorkerTooOld:    {fix: "it boots an initramfs from before an upgrade: replace or remove it in /var/lib/rackstrap/boot"},
+		hardware.ReasonTokenUnknown:    {fix: "its script comes from another installation: find out which server it boots from, and restart it"},
+		hardware.ReasonTokenExpired:    {fix: "its boot took longer than the token lives: restart it; if that repeats, its downloads are too slow"},
+		hardware.ReasonTokenSuperseded: {fix: "a worker of the boot before came late; it restarts by itself", weak: true},
+		hardware.ReasonTokenStolen:     {fix: "find the other machine by the address named here, then take this one off hold", do: func(s *Snapshot, _ string) string { return typeUnhold(s.name()) }},
+	}
+}
+
+// steps are the Reasons that show that a boot gets on.
+func steps() []hardware.Reason {
+	return []hardware.Reason{
+		hardware.ReasonProgramSent, hardware.ReasonScriptSent, hardware.ReasonKernelSent,
+		hardware.ReasonInitramfsSent, hardware.ReasonWorkerConnected,
+	}
+}
+
+// relevant are the events that can say why the machine does not get on: those of its
+// boot, and those that belong to none and came after its start.
+func (s *Snapshot) relevant() []Event {
+	b := s.boot()
+	var from time.Time
+	switch w := s.active(); {
+	case b != nil:
+		from = b.Started
+	case w != nil:
+		from = w.Meta.Created
+	case s.Boot != nil:
+		b, from = s.Boot, s.Boot.Started
+	}
+	var out []Event
+	for _, e := range s.Events {
+		switch {
+		case e.Boot == "" && !e.Last.Before(from), b != nil && e.Boot == b.ID, b != nil && e.Boot > b.ID:
+			out = append(out, e)
+		}
+	}
+	slices.SortStableFunc(out, func(a, b Event) int { return a.Last.Compare(b.Last) })
+	return out
+}
+
+// diagnosis is the event that tells best why a boot ended, and what to do.
+type diagnosis struct {
+	event Event
+	advice
+}
+
+// diagnose finds the newest event that ends a boot and was not followed by a step.
+func (s *Snapshot) diagnose() (diagnosis, bool) {
+	var found diagnosis
+	ok := false
+	ends := endings()
+	for _, e := range s.relevant() {
+		if slices.Contains(steps(), e.Reason) {
+			ok = false
+			continue
+		}
+		a, bad := ends[e.Reason]
+		if !bad || (ok && a.weak && !found.weak) {
+			continue
+		}
+		found, ok = diagnosis{e, a}, true
+	}
+	return found, ok
+}
+
+// command shows more of what was diagnosed.
+func (d diagnosis) command(s *Snapshot) string {
+	if d.do == nil {
+		return typeTimeline(s.name())
+	}
+	return d.do(s, d.event.Detail)
+}
+
+// phaseAdvice is what to look at when a boot does not get beyond a phase and nothing
+// else is known.
+func phaseAdvice(p hardware.Phase) string {
+	switch p {
+	case hardware.PhaseDHCP:
+		return "our offer does not reach it, or it takes another server's: look at spanning tree (portfast) and for a second DHCP server"
+	case hardware.PhaseAddress:
+		return "it does not load the boot program: look at the firewall (UDP 69, TCP 7080)"
+	case hardware.PhaseProgram:
+		return "the boot program does not run: look at Secure Boot and at the network port's driver, or boot from another port"
+	case hardware.PhaseScript:
+		return "it does not load the kernel: its console says why"
+	case hardware.PhaseKernel:
+		return "the worker does not reach us: look at its console, its memory (512 MB are needed) and the firewall (TCP 42113)"
+	}
+	return "look at its console and at the firewall (TCP 42113)"
+}

@@ -1,0 +1,224 @@
+package workflow
+
+import (
+	"fmt"
+
+	"github.com/rackstrap/rackstrap/hardware"
+)
+
+func (s *Snapshot) held() finding {
+	st := &s.hw().Status
+	f := finding{kind: hardware.IssueHeld, severity: hardware.SeverityInfo, since: st.HoldSince}
+	if f.since.IsZero() {
+		f.since = s.since()
+	}
+	f.at = f.since
+	if s.active() != nil {
+		f.severity = hardware.SeverityWarning
+	}
+	f.text = func() (string, string) {
+		detail := "it waits for a human"
+		if st.HoldReason != "" && st.HoldReason != hardware.ReasonOnHold {
+			detail = st.HoldReason.Sentence()
+		}
+		return detail, "look into it, then type: " + typeUnhold(s.name())
+	}
+	if st.HoldReason == hardware.ReasonTokenStolen {
+		f.kind, f.severity = hardware.IssueTokenStolen, hardware.SeverityError
+		f.text = func() (string, string) {
+			return st.HoldReason.Sentence(), "find the other machine by the address in " + typeTimeline(s.name()) + ", then type: " + typeUnhold(s.name())
+		}
+	}
+	return f
+}
+
+func (s *Snapshot) pending() finding {
+	return finding{kind: hardware.IssuePending, severity: hardware.SeverityInfo, since: s.since(), at: s.since(), text: func() (string, string) {
+		return "nobody accepted it yet, so nothing is written to its disks", "make sure that it is yours, then type: " + typeAccept(s.name())
+	}}
+}
+
+func (s *Snapshot) quarantined() finding {
+	return finding{kind: hardware.IssueQuarantined, severity: hardware.SeverityError, since: s.since(), at: s.since(), text: func() (string, string) {
+		return fmt.Sprintf("%d installs or wipes failed in a row", s.hw().Status.Failures),
+			"find the cause (" + typeTimeline(s.name()) + "), then type: " + typeAccept(s.name())
+	}}
+}
+
+func (s *Snapshot) failed() finding {
+	f := finding{kind: hardware.IssueProvisionFailed, severity: hardware.SeverityError, since: s.since(), at: s.since()}
+	w := s.Workflow
+	f.text = func() (string, string) {
+		detail := "its last workflow is not kept any more"
+		if w != nil {
+			detail = fmt.Sprintf("workflow %q: %s", w.Meta.Name, orWord(w.Status.Message, string(w.Status.State)))
+		}
+		return detail, "mend that, then install it again or wipe it: " + typeRelease(s.name())
+	}
+	switch {
+	case s.hw().Status.HoldReason == "released-unwiped" || (w != nil && w.Status.State == StateSucceeded && w.Spec.Purpose != PurposeRelease):
+		f.kind = hardware.IssueReleaseFailed
+		f.text = func() (string, string) {
+			return "it was given up without a verified wipe", "wipe it: " + typeUnhold(s.name()) + " && " + typeRelease(s.name())
+		}
+	case w != nil && (w.Spec.Purpose == PurposeRelease || (w.Spec.Purpose == PurposeNone && !w.installs())):
+		f.kind = hardware.IssueReleaseFailed
+		install := f.text
+		f.text = func() (string, string) {
+			detail, _ := install()
+			return detail, "mend that, then wipe it again: " + typeRelease(s.name())
+		}
+	}
+	return f
+}
+
+func (s *Snapshot) powerFailed() finding {
+	p := &s.hw().Status.Power
+	since := latest(p.AskedAt, p.Checked)
+	if since.IsZero() {
+		since = s.since()
+	}
+	return finding{kind: hardware.IssuePowerFailed, severity: hardware.SeverityError, since: since, at: since, text: func() (string, string) {
+		return fmt.Sprintf("power %s: %s", orWord(p.Asked, "status"), p.Error),
+			"look at spec.power of the record and at the controller, then type: " + typePower(s.name(), "status") + "; or switch the machine by hand"
+	}}
+}
+
+func (s *Snapshot) denied() finding {
+	w := s.active()
+	return finding{kind: hardware.IssueNetbootDenied, severity: hardware.SeverityError, since: w.Meta.Created, at: w.Meta.Created, text: func() (string, string) {
+		field := "allowWorkflow"
+		if !s.hw().Spec.Netboot.PXE() {
+			field = "allowPXE"
+		}
+		return fmt.Sprintf("workflow %q waits, and the record says spec.netboot.%s: false", w.Meta.Name, field),
+			"set it to true, or give the workflow up: " + typeCancel(w.Meta.Name)
+	}}
+}
+
+// noAddress is a machine that DHCP can answer on none of its NICs.
+func (s *Snapshot) noAddress() (finding, bool) {
+	nics := s.places()
+	for _, n := range nics {
+		if n.ok {
+			return finding{}, false
+		}
+	}
+	w := s.active()
+	return finding{kind: hardware.IssueNoAddress, severity: hardware.SeverityError, since: w.Meta.Created, at: w.Meta.Created, text: func() (string, string) {
+		if len(nics) == 0 {
+			return "the record has no NIC", "add spec.interfaces with its MAC and address"
+		}
+		return nics[0].text, nics[0].fix
+	}}, true
+}
+
+func (s *Snapshot) neverSeenText() (string, string) {
+	seen := "it was never seen to boot"
+	if s.Boot != nil {
+		seen = "it was not seen to boot since"
+	}
+	w, tail := s.active(), "; compare its MACs with "+typeStrangers
+	if s.byHand() {
+		return fmt.Sprintf("workflow %q waits for it, and %s", w.Meta.Name, seen), "switch it on or restart it, with the network first in its boot order" + tail
+	}
+	detail := fmt.Sprintf("workflow %q waits for it, it was not switched on yet, and %s", w.Meta.Name, seen)
+	if on := s.poweredOn(); !on.Before(w.Meta.Created) {
+		detail = fmt.Sprintf("its power was asked for (%s), and %s", s.hw().Status.Power.Asked, seen)
+	}
+	return detail, "look at cable, VLAN and boot order" + tail + "; then type: " + typePower(s.name(), "cycle")
+}
+
+func (s *Snapshot) lostText() (string, string) {
+	w := s.active()
+	detail := fmt.Sprintf("workflow %q waits for its worker", w.Meta.Name)
+	if a, n := s.action(); a != nil {
+		detail = fmt.Sprintf("workflow %q waits for its worker in action %d of %d (%s)", w.Meta.Name, n, len(w.Status.Actions), a.Name)
+	}
+	fix := "it goes on when the machine netboots: look at its console and restart it"
+	if !s.byHand() {
+		fix = "it goes on when the machine netboots: " + typePower(s.name(), "cycle")
+	}
+	return detail, fix
+}
+
+func (s *Snapshot) noOSText() (string, string) {
+	return "everything is written and the machine restarted; its system has not phoned home",
+		"look at its console: does it boot the disk, has it an address, what does cloud-init say (/var/log/cloud-init.log)"
+}
+
+func (s *Snapshot) overdue() finding {
+	st := &s.hw().Status
+	return finding{kind: hardware.IssueOverdue, severity: hardware.SeverityError, since: st.Deadline, at: st.Deadline, text: func() (string, string) {
+		detail := fmt.Sprintf("it should not be %s any more", s.state())
+		w := s.active()
+		if w == nil {
+			return detail + ", and no workflow runs", "start anew: " + typeRelease(s.name())
+		}
+		return fmt.Sprintf("%s; workflow %q is %s", detail, w.Meta.Name, w.Status.State),
+			"see what it waits for (" + typeExplain(s.name()) + "), or give it up: " + typeCancel(w.Meta.Name)
+	}}
+}
+
+// retrying is an action that failed and is tried again.
+func (s *Snapshot) retrying() []finding {
+	a, n := s.action()
+	if a == nil {
+		return nil
+	}
+	failed, interrupted := a.failures()
+	f := finding{kind: hardware.IssueActionRetrying, severity: hardware.SeverityWarning}
+	w := s.active()
+	where := fmt.Sprintf("action %d of %d (%s) of workflow %q", n, len(w.Status.Actions), a.Name, w.Meta.Name)
+	switch {
+	case len(failed) > 0:
+		f.since = failed[0].Finished
+		f.text = func() (string, string) {
+			t := failed[len(failed)-1]
+			return fmt.Sprintf("%s failed %s: %s", where, times(len(failed)), orWord(t.Message, string(t.State))),
+				"it is tried again by itself; to give it up: " + typeCancel(w.Meta.Name)
+		}
+	case len(interrupted) > 1:
+		f.since = interrupted[0].Finished
+		f.text = func() (string, string) {
+			return fmt.Sprintf("the machine restarted %s during %s", times(len(interrupted)), where),
+				"look at its console, power supply and watchdog; to give it up: " + typeCancel(w.Meta.Name)
+		}
+	default:
+		return nil
+	}
+	f.at = f.since
+	return []finding{f}
+}
+
+// lastFailed is a workflow that failed and left the machine as it was.
+func (s *Snapshot) lastFailed() []finding {
+	w := s.Workflow
+	if (w.Status.State != StateFailed && w.Status.State != StateTimedOut) || s.state().Moving() {
+		return nil
+	}
+	return []finding{{
+		kind: hardware.IssueWorkflowFailed, severity: hardware.SeverityWarning, since: w.Status.Finished, at: w.Status.Finished,
+		text: func() (string, string) {
+			return fmt.Sprintf("workflow %q: %s", w.Meta.Name, orWord(w.Status.Message, string(w.Status.State))),
+				"mend that and start another one (" + typeTimeline(s.name()) + ")"
+		},
+	}}
+}
+
+func orWord(s, otherwise string) string {
+	if s == "" {
+		return otherwise
+	}
+	return s
+}
+
+func times(n int) string {
+	switch n {
+	case 1:
+		return "once"
+	case 2:
+		return "twice"
+	}
+	return fmt.Sprintf("%d times", n)
+}
