@@ -110,33 +110,26 @@ func TestExplainEverything(t *testing.T) {
 	}
 }
 
-// Each Reason is known either to end a boot, and then has a sentence and a fix of its
-// own, or not to.
+// Whatever was seen last is told; what ends a boot is the answer itself, with a fix of
+// its own.
 func TestEveryReason(t *testing.T) {
 	t.Parallel()
-	harmless := map[hardware.Reason]bool{}
-	for r := range strings.FieldsSeq(`
-		not-for-us offered acked informed released boot-program boot-script
-		pxe-denied workflow-denied workflow-active pending-approval provisioned nothing-to-do last-workflow-failed on-hold retired releasing
-		boot-started boot-program-sent boot-script-sent kernel-sent initramfs-sent worker-connected worker-lost facts-reported sent-to-disk
-		os-seen os-up os-not-up
-		workflow-created workflow-started action-started action-succeeded action-failed action-timeout action-retry action-interrupted
-		workflow-succeeded workflow-failed workflow-timeout workflow-cancelled record-created record-changed record-deleted state-changed
-		accepted maintenance maintenance-ended release-asked released-unwiped wipe-verified wipe-not-verified quarantined retired-by-operator
-		record-dropped issue-opened issue-closed issue-changed power-asked power-done power-failed power-by-hand claimed claim-ended claim-refused
-	`) {
-		harmless[hardware.Reason(r)] = true
+	for r := range endings() {
+		if !r.Known() {
+			t.Errorf("endings() has %q, which is no Reason", r)
+		}
+	}
+	for r := range strings.FieldsSeq(`malformed unknown-machine no-subnet subnet-off nic-off no-reservation other-server no-server-address
+		two-server-addresses declined store-failed unknown-firmware boot-program-loop no-boot-assets boot-program-failed file-not-found
+		script-without-token worker-too-old token-unknown token-expired token-other-key`) {
+		if _, ok := endings()[hardware.Reason(r)]; !ok {
+			t.Errorf("endings() does not say what to do about %s", r)
+		}
 	}
 	fixes := map[string]hardware.Reason{}
 	for _, r := range hardware.Reasons() {
 		a, ends := endings()[r]
-		if ends == harmless[r] {
-			t.Errorf("%s: say in endings() what to do about it, or here that no boot ends with it", r)
-		}
-		if !ends {
-			continue
-		}
-		if other, twice := fixes[a.fix]; twice || a.fix == "" {
+		if other, twice := fixes[a.fix]; ends && (twice || a.fix == "") {
 			t.Errorf("%s: its fix is empty or that of %s", r, other)
 		}
 		fixes[a.fix] = r
@@ -147,8 +140,11 @@ func TestEveryReason(t *testing.T) {
 			}
 			saw(boot, r, "detail-7", 30*time.Second)(&s)
 			e := Explain(s)
-			if !strings.Contains(e.Summary, r.Sentence()+": detail-7") || e.Lines[0] != "what to do: "+a.fix || len(e.Do) == 0 {
-				t.Errorf("%s in boot %q: %s", r, boot, told(e))
+			switch words := r.Sentence() + ": detail-7"; {
+			case !strings.Contains(strings.Join(e.Lines, "\n"), "seen: "+words):
+				t.Errorf("%s in boot %q is not told: %s", r, boot, told(e))
+			case ends && (!strings.Contains(e.Summary, words) || e.Lines[0] != "what to do: "+a.fix || len(e.Do) == 0):
+				t.Errorf("%s in boot %q is not the answer: %s", r, boot, told(e))
 			}
 		}
 	}

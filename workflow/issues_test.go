@@ -49,7 +49,9 @@ func TestIssueDeadlines(t *testing.T) {
 		{"switched on", func(d time.Duration) Snapshot { return with(plain(), install(d+m), webhook(d)) }, NeverSeenAfter, hardware.IssueNeverSeen, hardware.SeverityError},
 		{"by hand, a note", func(d time.Duration) Snapshot { return with(plain(), install(d)) }, NeverSeenAfter, hardware.IssueNeverSeen, hardware.SeverityInfo},
 		{"by hand", func(d time.Duration) Snapshot { return with(plain(), install(d)) }, NeverSeenByHand, hardware.IssueNeverSeen, hardware.SeverityWarning},
-		{"boot", func(d time.Duration) Snapshot { return with(plain(), install(d+m), boots(d+m, d, hardware.PhaseKernel)) }, BootStuckAfter, hardware.IssueBootStuck, hardware.SeverityError},
+		{"boot", func(d time.Duration) Snapshot {
+			return with(plain(), install(d+m), boots(d+m, d, hardware.PhaseKernel))
+		}, BootStuckAfter, hardware.IssueBootStuck, hardware.SeverityError},
 		{"lost", func(d time.Duration) Snapshot {
 			return with(plain(), install(60*m), boots(50*m, 49*m, hardware.PhaseWorker), runs(49*m), gone(d))
 		}, WorkerLostAfter, hardware.IssueWorkerLost, hardware.SeverityWarning},

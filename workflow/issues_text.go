@@ -55,15 +55,22 @@ func (s *Snapshot) failed() finding {
 		}
 		return detail, "mend that, then install it again or wipe it: " + typeRelease(s.name())
 	}
-	switch {
-	case s.hw().Status.HoldReason == "released-unwiped" || (w != nil && w.Status.State == StateSucceeded && w.Spec.Purpose != PurposeRelease):
-		f.kind = hardware.IssueReleaseFailed
-		f.text = func() (string, string) {
-			return "it was given up without a verified wipe", "wipe it: " + typeUnhold(s.name()) + " && " + typeRelease(s.name())
-		}
+	say := func(k hardware.IssueKind, detail, fix string) {
+		f.kind, f.text = k, func() (string, string) { return detail, fix }
+	}
+	install := f.text
+	switch succeeded := w != nil && w.Status.State == StateSucceeded; {
+	case s.hw().Status.HoldReason == hardware.ReasonReleasedUnwiped:
+		say(hardware.IssueReleaseFailed, "it was given up without a verified wipe", "wipe it: "+typeUnhold(s.name())+" && "+typeRelease(s.name()))
+	case succeeded && w.Spec.Purpose == PurposeRelease:
+		say(hardware.IssueReleaseFailed, "its wipe proved nothing", "look at its timeline, then wipe it again: "+typeRelease(s.name()))
+	case succeeded && w.Spec.WaitForPhoneHome && s.hw().Status.OSUp.IsZero():
+		_, look := s.noOSText()
+		say(hardware.IssueOSNotUp, "its system did not phone home in time", look)
+	case succeeded:
+		say(hardware.IssueReleaseFailed, "it was given up, and its disks were not wiped", "wipe it: "+typeRelease(s.name()))
 	case w != nil && (w.Spec.Purpose == PurposeRelease || (w.Spec.Purpose == PurposeNone && !w.installs())):
 		f.kind = hardware.IssueReleaseFailed
-		install := f.text
 		f.text = func() (string, string) {
 			detail, _ := install()
 			return detail, "mend that, then wipe it again: " + typeRelease(s.name())

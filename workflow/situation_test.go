@@ -230,8 +230,11 @@ func situations() []situation {
 		{"in quarantine", running(ends(5*m, StateFailed, `action "image-write": no space`, hardware.StateFailed), status(func(s *hardware.Status) { s.Failures = 3 }))},
 		{"wipe failed", running(func(s *Snapshot) { s.Workflow.Spec.Purpose = PurposeRelease }, ends(5*m, StateFailed, `action "disk-wipe": read back 4096 bytes that are not zero`, hardware.StateFailed))},
 		{"given up without a wipe", running(ends(60*m, StateSucceeded, "", hardware.StateFailed), status(func(s *hardware.Status) {
-			s.Hold, s.HoldReason = true, "released-unwiped"
+			s.Hold, s.HoldReason = true, hardware.ReasonReleasedUnwiped
 		}))},
+		{"its system did not come up", running(func(s *Snapshot) { s.Workflow.Spec.WaitForPhoneHome = true }, ends(5*m, StateSucceeded, "", hardware.StateFailed))},
+		{"its wipe proved nothing", running(func(s *Snapshot) { s.Workflow.Spec.Purpose = PurposeRelease }, ends(5*m, StateSucceeded, "", hardware.StateFailed))},
+		{"failed and taken off hold", running(ends(60*m, StateSucceeded, "", hardware.StateFailed))},
 		{"releasing, not begun", running(ends(m, StateCancelled, "the machine was released", hardware.StateReleasing))},
 		{"releasing", with(plain(), install(5*m), status(func(s *hardware.Status) { s.State = hardware.StateReleasing }), func(s *Snapshot) { s.Workflow.Spec.Purpose = PurposeRelease })},
 		{"late, in maintenance", with(plain(), install(3*60*m), status(func(s *hardware.Status) { s.Maintenance = true }))},
