@@ -33,6 +33,10 @@ func (e *ClaimDiffers) Error() string {
 // NoCandidate says that no machine fits a claim.
 type NoCandidate struct {
 	ID string
+	// Hardware is the machine that the claim names, if it names one; Why is what
+	// speaks against it.
+	Hardware string
+	Why      []string
 	// Machines is how many there are; Against counts what speaks against them, each
 	// by the first thing that was found.
 	Machines int
@@ -56,6 +60,9 @@ func (e *NoCandidate) Counts() string {
 }
 
 func (e *NoCandidate) Error() string {
+	if e.Hardware != "" {
+		return fmt.Sprintf("hardware %q does not fit: %s", e.Hardware, strings.Join(e.Why, "; "))
+	}
 	if e.Machines == 0 {
 		return "no machine fits: there are none"
 	}

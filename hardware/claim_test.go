@@ -99,6 +99,7 @@ func TestClaimDifference(t *testing.T) {
 func TestClaimErrors(t *testing.T) {
 	t.Parallel()
 	for want, err := range map[string]error{
+		`hardware "m1" does not fit: on hold; protect: true`:                                                 &NoCandidate{Hardware: "m1", Why: []string{"on hold", "protect: true"}},
 		"no machine fits: there are none":                                                                    &NoCandidate{ID: "c"},
 		"no machine fits; of 6: 3 claimed, 2 on hold, 1 with too few CPUs":                                   &NoCandidate{Machines: 6, Against: map[Against]int{AgainstCPUs: 1, AgainstClaimed: 3, AgainstHold: 2}},
 		`claim "c" exists with another spec.owner (send what it was made with, or use another id)`:           &ClaimDiffers{ID: "c", Field: "spec.owner"},

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"fmt"
 	"hash/fnv"
+	"iter"
 	"slices"
 	"strings"
 )
@@ -245,36 +246,53 @@ func withNote(s, note string) string {
 	return s + ": " + note
 }
 
-// Choose orders machines that fit, the one to take first: the highest score, then
-// the fewest failures, then the next one after a place that follows from the
-// claim's id, so that claims at the same time do not all want the same machine. h
-// must be sorted by name; it is not changed.
-func (m *Matcher) Choose(id string, h []*Hardware) []*Hardware {
-	if len(h) == 0 {
-		return nil
+// order puts first what is taken first: the highest score, then the fewest
+// failures; the rest stays as it is.
+func (m *Matcher) order(h []*Hardware) []*Hardware {
+	score := make(map[*Hardware]int, len(h))
+	for _, x := range h {
+		score[x] = m.Score(x)
 	}
-	type scored struct {
-		h     *Hardware
-		score int
-	}
-	start := Place(id, len(h))
-	order := make([]scored, 0, len(h))
-	for i := range h {
-		x := h[(start+i)%len(h)]
-		order = append(order, scored{x, m.Score(x)})
-	}
-	slices.SortStableFunc(order, func(a, b scored) int {
-		return cmp.Or(cmp.Compare(b.score, a.score), cmp.Compare(a.h.Status.Failures, b.h.Status.Failures))
+	slices.SortStableFunc(h, func(a, b *Hardware) int {
+		return cmp.Or(cmp.Compare(score[b], score[a]), cmp.Compare(a.Status.Failures, b.Status.Failures))
 	})
-	out := make([]*Hardware, len(order))
-	for i, s := range order {
-		out[i] = s.h
-	}
-	return out
+	return h
 }
 
-// Prefers reports whether the claim would rather have one machine than another.
-func (m *Matcher) Prefers() bool { return len(m.prefer) > 0 }
+// Best yields the machines that the claim can have, the one to take first: the
+// highest score, then the fewest failures, then the next one after a place that
+// follows from the claim's id, so that claims at the same time do not all want the
+// same machine. Where the claim prefers none it looks no further than it is asked
+// to. h must be sorted by name; it is not changed. active says whether a workflow of
+// the machine with that uid has not ended.
+func (m *Matcher) Best(id string, h []*Hardware, active func(uid string) bool) iter.Seq[*Hardware] {
+	fits := func(x *Hardware) bool {
+		_, ok := m.Fits(x, false)
+		return ok && !active(x.Meta.UID)
+	}
+	return func(yield func(*Hardware) bool) {
+		if len(h) == 0 {
+			return
+		}
+		start := Place(id, len(h))
+		var later []*Hardware // in the order of the place
+		for i := range h {
+			x := h[(start+i)%len(h)]
+			switch {
+			case !fits(x):
+			case len(m.prefer) > 0 || x.Status.Failures > 0:
+				later = append(later, x)
+			case !yield(x):
+				return
+			}
+		}
+		for _, x := range m.order(later) {
+			if !yield(x) {
+				return
+			}
+		}
+	}
+}
 
 // Place is where among n machines a claim begins to look.
 func Place(id string, n int) int {

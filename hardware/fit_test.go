@@ -189,14 +189,35 @@ func everyWay(wants []diskWant, disks []DiskFact) bool {
 	return false
 }
 
-func TestChoose(t *testing.T) {
+func bestOf(t *testing.T, m *Matcher, id string, all []*Hardware) []*Hardware {
+	t.Helper()
+	got := slices.Collect(m.Best(id, all, func(uid string) bool { return uid == "busy" }))
+	if !slices.Equal(got, slices.Collect(m.Best(id, all, func(uid string) bool { return uid == "busy" }))) {
+		t.Fatal("the order is not the same twice")
+	}
+	for h := range m.Best(id, all, func(uid string) bool { return uid == "busy" }) {
+		if h != got[0] {
+			t.Fatal("who asks for one gets another")
+		}
+		break
+	}
+	return got
+}
+
+// TestBest: the best score comes first, then the fewest failures, and claims begin
+// at places of their own.
+func TestBest(t *testing.T) {
 	t.Parallel()
 	var all []*Hardware
-	for i := range 20 {
+	for i := range 24 {
 		all = append(all, fitMachine(func(h *Hardware) {
-			h.Meta.Name = fmt.Sprintf("m%02d", i)
+			h.Meta.Name, h.Meta.UID = fmt.Sprintf("m%02d", i), fmt.Sprint(i)
 			h.Meta.Labels = map[string]string{"n": fmt.Sprint(i % 5)}
 			h.Status.Failures = i % 2
+			h.Status.Hold = i == 20 || i == 21
+			if i > 21 {
+				h.Meta.UID = "busy"
+			}
 		}))
 	}
 	spec := ClaimSpec{Owner: "o", Prefer: []Preference{{"n=3", 10}, {"n in (3,4)", 5}, {"n=4", -6}}}
@@ -204,11 +225,15 @@ func TestChoose(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	firsts := map[string]bool{}
-	for i := range 50 {
-		got := m.Choose(fmt.Sprint(i), all)
-		if len(got) != 20 || !slices.Equal(got, m.Choose(fmt.Sprint(i), all)) {
-			t.Fatal("the order is not the same twice")
+	plain, err := NewMatcher(&ClaimSpec{Owner: "o"}, Selector{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	firsts, plainFirsts := map[string]bool{}, map[string]bool{}
+	for i := range 200 {
+		got := bestOf(t, m, fmt.Sprint(i), all)
+		if len(got) != 20 {
+			t.Fatalf("%d machines fit, wanted 20", len(got))
 		}
 		for j, h := range got[:4] {
 			if h.Meta.Labels["n"] != "3" || h.Status.Failures != j/2 {
@@ -219,11 +244,18 @@ func TestChoose(t *testing.T) {
 			t.Errorf("the last has n=%s", last.Meta.Labels["n"])
 		}
 		firsts[got[0].Meta.Name] = true
+		got = bestOf(t, plain, fmt.Sprint(i), all)
+		for j, h := range got {
+			if h.Status.Failures != j/10 {
+				t.Errorf("place %d has %d failures", j, h.Status.Failures)
+			}
+		}
+		plainFirsts[got[0].Meta.Name] = true
 	}
-	if len(firsts) != 2 {
-		t.Errorf("50 claims begin with %v, wanted two machines that are as good", firsts)
+	if len(firsts) != 2 || len(plainFirsts) != 10 {
+		t.Errorf("200 claims begin with %v and %v, wanted all that are as good", firsts, plainFirsts)
 	}
-	if m.Choose("x", nil) != nil {
+	if len(bestOf(t, m, "x", nil)) != 0 {
 		t.Error("something of nothing")
 	}
 }

@@ -103,6 +103,8 @@ const (
 // What happened in a machine's life.
 const (
 	ReasonAccepted         Reason = "accepted"
+	ReasonClaimed          Reason = "claimed"
+	ReasonClaimEnded       Reason = "claim-ended"
 	ReasonMaintenance      Reason = "maintenance"
 	ReasonMaintenanceEnded Reason = "maintenance-ended"
 	ReasonReleaseAsked     Reason = "release-asked"
@@ -209,6 +211,8 @@ var reasons = map[Reason]string{
 	ReasonPowerByHand: "a person must switch the machine",
 
 	ReasonAccepted:         "a human vouched for the machine",
+	ReasonClaimed:          "somebody claimed the machine",
+	ReasonClaimEnded:       "the claim on the machine ended",
 	ReasonMaintenance:      "a human works on the machine",
 	ReasonMaintenanceEnded: "maintenance ended",
 	ReasonReleaseAsked:     "the machine was given back",

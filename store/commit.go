@@ -50,7 +50,7 @@ func (db *DB) Commit(ctx context.Context, c *workflow.Change) error {
 	rev, err := db.retry(ctx, func() (Txn, error) {
 		var t Txn
 		if c.Machine != nil {
-			if err := db.putMachine(ctx, &t, c.Machine, c.Facts); err != nil {
+			if err := db.putMachine(ctx, &t, c.Machine, c.Facts, events); err != nil {
 				return t, err
 			}
 		}
@@ -85,7 +85,7 @@ func (db *DB) Commit(ctx context.Context, c *workflow.Change) error {
 
 // putMachine adds the machine's value and facts. The revision is looked at before
 // the transaction too, because there a conflict means "decide again here".
-func (db *DB) putMachine(ctx context.Context, t *Txn, m *workflow.Machine, f *hardware.Facts) error {
+func (db *DB) putMachine(ctx context.Context, t *Txn, m *workflow.Machine, f *hardware.Facts, events []workflow.Event) error {
 	have, err := db.kv.Get(ctx, keyMachine(m.UID))
 	if err != nil {
 		return err
@@ -104,6 +104,9 @@ func (db *DB) putMachine(ctx context.Context, t *Txn, m *workflow.Machine, f *ha
 		t.If = append(t.If, Compare{spec.Key, spec.Revision})
 	}
 	if err := db.put(t, keyMachine(m.UID), m.Revision, m); err != nil {
+		return err
+	}
+	if err := db.endClaim(ctx, t, have, m, events); err != nil {
 		return err
 	}
 	if f == nil {

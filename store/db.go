@@ -59,6 +59,9 @@ type DB struct {
 	ids     ids          // of events
 	written atomic.Int64 // events since the last trim
 	dry     bool         // see Dry
+	taking  taking       // see Claim
+	// installation is cached; see Installation.
+	installation atomic.Pointer[string]
 }
 
 // Open makes a DB over kv with the key file at keyFile, which is made if the store

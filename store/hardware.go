@@ -10,9 +10,9 @@ import (
 	"github.com/rackstrap/rackstrap/workflow"
 )
 
-// maxClaims bounds the MACs and addresses of one record, each of which is a key of
+// maxUnique bounds the MACs and addresses of one record, each of which is a key of
 // its own, so that creating and deleting it fits one transaction.
-const maxClaims = 90
+const maxUnique = 90
 
 // Hardware reads spec, status and facts by uid: workflow.ErrNotFound.
 // Meta.Revision is that of spec and labels.
@@ -185,7 +185,7 @@ func (db *DB) changeHardware(ctx context.Context, t *Txn, h, old *hardware.Hardw
 	}
 	t.If = append(t.If, Compare{key, was})
 	t.Puts = append(t.Puts, Put{Key: key, Value: b})
-	if err := db.claim(ctx, t, h, old); err != nil {
+	if err := db.reserve(ctx, t, h, old); err != nil {
 		return err
 	}
 	db.noteHardware(ctx, t, why, h)
@@ -197,7 +197,7 @@ func (db *DB) changeHardware(ctx context.Context, t *Txn, h, old *hardware.Hardw
 
 // DeleteHardware removes a record with its status and facts; rev 0 is any. Its
 // events stay. workflow.ErrNotFound, workflow.ErrConflict, workflow.ErrInUse
-// while a workflow is active.
+// while a workflow is active or somebody has claimed the machine.
 func (db *DB) DeleteHardware(ctx context.Context, name string, rev uint64) error {
 	_, err := db.retry(ctx, func() (Txn, error) {
 		h, err := db.HardwareByName(ctx, name)
@@ -217,11 +217,20 @@ func (db *DB) DeleteHardware(ctx context.Context, name string, rev uint64) error
 			return Txn{}, fmt.Errorf("hardware %q has the active workflow %q: %w (cancel it first: rackstrap workflow cancel %s)",
 				name, active[0], workflow.ErrInUse, active[0])
 		}
+		var m workflow.Machine
+		written, err := db.get(ctx, keyMachine(uid), &m)
+		if err != nil {
+			return Txn{}, err
+		}
+		if c := m.Status.Claim; c != nil {
+			return Txn{}, fmt.Errorf("hardware %q belongs to %s (claim %s): %w (release it first: rackstrap release %s)", name, c.Owner, c.ID, workflow.ErrInUse, name)
+		}
 		t := Txn{
-			If:      []Compare{{keySpec(uid), h.Meta.Revision}, {keyActive(uid), was}},
+			// a claim that comes now writes the machine's value
+			If:      []Compare{{keySpec(uid), h.Meta.Revision}, {keyMachine(uid), written}, {keyActive(uid), was}},
 			Deletes: []string{keySpec(uid), keyMachine(uid), keyFacts(uid), keyName(name)},
 		}
-		for _, c := range claimsOf(h) {
+		for _, c := range uniquesOf(h) {
 			t.Deletes = append(t.Deletes, c.key)
 		}
 		db.noteHardware(ctx, &t, hardware.ReasonRecordDeleted, h)
@@ -230,33 +239,33 @@ func (db *DB) DeleteHardware(ctx context.Context, name string, rev uint64) error
 	return err
 }
 
-// claim is a MAC or an address that one record only may have.
-type claim struct {
+// unique is a MAC or an address that one record only may have.
+type unique struct {
 	key, field, what string
 }
 
-func claimsOf(h *hardware.Hardware) []claim {
-	var out []claim
+func uniquesOf(h *hardware.Hardware) []unique {
+	var out []unique
 	for i, n := range h.Spec.Interfaces {
 		at := fmt.Sprintf("spec.interfaces[%d]", i)
-		out = append(out, claim{keyMAC(n.MAC), at + ".mac", n.MAC.String()})
+		out = append(out, unique{keyMAC(n.MAC), at + ".mac", n.MAC.String()})
 		for j, p := range n.Addresses {
-			out = append(out, claim{keyAddress(p.Addr()), fmt.Sprintf("%s.addresses[%d]", at, j), p.Addr().String()})
+			out = append(out, unique{keyAddress(p.Addr()), fmt.Sprintf("%s.addresses[%d]", at, j), p.Addr().String()})
 		}
 	}
 	return out
 }
 
-// claim adds the index keys that h has and old has not, and removes the others;
+// reserve adds the index keys that h has and old has not, and removes the others;
 // *hardware.Invalid names those that another record has.
-func (db *DB) claim(ctx context.Context, t *Txn, h, old *hardware.Hardware) error {
-	mine := claimsOf(h)
-	if len(mine) > maxClaims {
-		return invalidHardware(h, "spec.interfaces", "has %d MACs and addresses in all, the limit is %d", len(mine), maxClaims)
+func (db *DB) reserve(ctx context.Context, t *Txn, h, old *hardware.Hardware) error {
+	mine := uniquesOf(h)
+	if len(mine) > maxUnique {
+		return invalidHardware(h, "spec.interfaces", "has %d MACs and addresses in all, the limit is %d", len(mine), maxUnique)
 	}
 	gone := map[string]bool{}
 	if old != nil {
-		for _, c := range claimsOf(old) {
+		for _, c := range uniquesOf(old) {
 			gone[c.key] = true
 		}
 	}

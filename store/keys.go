@@ -19,6 +19,7 @@ import (
 //	template/<name> *              workflow.Template (a default may be a secret)
 //	image/<name>                   workflow.Image
 //	workflow/<name> *              workflow.Workflow
+//	claim/<id>                     hardware.Claim, held or ended
 //	active/<uid>                   names of the workflows of that Hardware that have not ended
 //	token/<name> *                 hardware.Token with the hash of its secret
 //	tokenuse/<name>                when it was last used
@@ -35,6 +36,7 @@ const (
 	prefixTemplate = "template/"
 	prefixImage    = "image/"
 	prefixWorkflow = "workflow/"
+	prefixClaim    = "claim/"
 	prefixActive   = "active/"
 	prefixToken    = "token/"
 	prefixTokenUse = "tokenuse/"
@@ -58,6 +60,7 @@ func keyName(name string) string            { return "index/hardware/" + part(na
 func keyMAC(m hardware.MAC) string          { return "index/mac/" + m.String() }
 func keyAddress(a netip.Addr) string        { return "index/address/" + a.String() }
 func keyWorkflow(name string) string        { return prefixWorkflow + part(name) }
+func keyClaim(id string) string             { return prefixClaim + part(id) }
 func keyActive(uid string) string           { return prefixActive + part(uid) }
 func keyEvent(id string) string             { return prefixEvent + part(id) }
 func keySecret(name string) string          { return prefixSecret + part(name) }

@@ -8,8 +8,12 @@ import (
 	"github.com/rackstrap/rackstrap/workflow"
 )
 
-// trimEvery is how often it is looked whether enough events came to trim.
-const trimEvery = 10 * time.Second
+// trimEvery is how often it is looked whether enough events came to trim;
+// trimClaimsEvery how often claims are looked at that ended long ago.
+const (
+	trimEvery       = 10 * time.Second
+	trimClaimsEvery = time.Hour
+)
 
 // trimLoop trims when a twentieth of the bound was written since last time, and
 // once at start.
@@ -17,7 +21,15 @@ func (db *DB) trimLoop(ctx context.Context) {
 	db.written.Add(int64(db.opts.MaxEvents))
 	tick := time.NewTicker(trimEvery)
 	defer tick.Stop()
+	var claims time.Time
 	for {
+		if now := db.opts.Now(); now.Sub(claims) >= trimClaimsEvery {
+			if err := db.trimClaims(ctx); err != nil && ctx.Err() == nil {
+				db.opts.Log.Warn("claims that ended are not trimmed", "err", err)
+			} else {
+				claims = now
+			}
+		}
 		if n := db.written.Load(); n > int64(db.opts.MaxEvents)/20 {
 			if err := db.trim(ctx); err != nil && ctx.Err() == nil {
 				db.opts.Log.Warn("the event log is not trimmed", "err", err)

@@ -1,0 +1,234 @@
+package store
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/rackstrap/rackstrap/hardware"
+	"github.com/rackstrap/rackstrap/workflow"
+)
+
+// keepEnded is how long a claim that has ended is remembered, so that a late retry
+// of its request takes no other machine.
+const keepEnded = 30 * 24 * time.Hour
+
+func claims() kind[hardware.Claim] {
+	return kind[hardware.Claim]{
+		name: "claim", prefix: prefixClaim,
+		meta: func(c *hardware.Claim) *hardware.Meta { return &c.Meta },
+	}
+}
+
+// ClaimByID reads a claim, held or ended: workflow.ErrNotFound.
+func (db *DB) ClaimByID(ctx context.Context, id string) (*hardware.Claim, error) {
+	return claims().get(ctx, db, id)
+}
+
+// ListClaims lists all claims, by id; ended ones are kept for 30 days.
+func (db *DB) ListClaims(ctx context.Context) ([]*hardware.Claim, error) {
+	return claims().list(ctx, db)
+}
+
+// Claim takes a machine for the claim and returns it with its Status; created is
+// false where that was done before. The id makes it idempotent: asked again with
+// the same spec it returns the same claim, whatever else happened meanwhile. within
+// limits the machines besides the spec's own selector.
+//
+// The machine's value, the claim and the event are one transaction, which compares
+// all that was looked at, so no machine is ever given twice.
+//
+// *hardware.Invalid, *hardware.ClaimDiffers, *hardware.ClaimEnded,
+// *hardware.NoCandidate, workflow.ErrNotFound where the machine that the spec names
+// is not there.
+func (db *DB) Claim(ctx context.Context, c *hardware.Claim, within hardware.Selector) (_ *hardware.Claim, created bool, err error) {
+	if db.dry {
+		return nil, false, errDry // the View, which is asked for machines, would not show it
+	}
+	if err := c.Validate(); err != nil {
+		return nil, false, err
+	}
+	m, err := hardware.NewMatcher(&c.Spec, within)
+	if err != nil {
+		return nil, false, err
+	}
+	// two requests with one id would take two machines, and one would give its back
+	done, err := db.taking.wait(ctx, "claim/"+c.Meta.Name)
+	if err != nil {
+		return nil, false, err
+	}
+	defer done()
+	for {
+		have, err := db.ClaimByID(ctx, c.Meta.Name)
+		if err == nil {
+			return again(have, c)
+		}
+		if !errors.Is(err, workflow.ErrNotFound) {
+			return nil, false, err
+		}
+		got, err := db.take(ctx, c, m, within)
+		if !errors.Is(err, ErrConflict) {
+			return got, err == nil, err
+		}
+	}
+}
+
+// again is the answer to a claim whose id is known.
+func again(have, asked *hardware.Claim) (*hardware.Claim, bool, error) {
+	if !have.Status.Ended.IsZero() {
+		return nil, false, &hardware.ClaimEnded{ID: have.Meta.Name, Hardware: have.Status.Hardware, Ended: have.Status.Ended}
+	}
+	if field := have.Spec.Difference(&asked.Spec); field != "" {
+		return nil, false, &hardware.ClaimDiffers{ID: have.Meta.Name, Field: field}
+	}
+	return have, false, nil
+}
+
+// take picks a machine and writes that it is taken. ErrConflict means: look again.
+func (db *DB) take(ctx context.Context, c *hardware.Claim, match *hardware.Matcher, within hardware.Selector) (*hardware.Claim, error) {
+	uid, done, err := db.pick(ctx, c, match, within)
+	if err != nil {
+		return nil, err
+	}
+	defer done()
+	h, m, active := db.view.all(uid)
+	if h == nil {
+		return nil, ErrConflict
+	}
+	if _, fits := match.Fits(h, active); !fits {
+		return nil, ErrConflict // somebody was faster
+	}
+	got, t, err := db.takes(ctx, c, h, &m)
+	if err != nil {
+		return nil, err
+	}
+	rev, err := db.txn(ctx, t)
+	if errors.Is(err, ErrConflict) {
+		// Another appliance, or the engine, wrote and the View does not show it yet.
+		if err := db.view.refresh(ctx, uid); err != nil {
+			return nil, err
+		}
+	}
+	if err != nil {
+		return nil, err
+	}
+	got.Meta.Revision = rev
+	return got, nil
+}
+
+// takes is the transaction that gives h to the claim, decided on what is passed in.
+func (db *DB) takes(ctx context.Context, c *hardware.Claim, h *hardware.Hardware, m *workflow.Machine) (*hardware.Claim, Txn, error) {
+	installation, err := db.Installation(ctx)
+	if err != nil {
+		return nil, Txn{}, err
+	}
+	now := db.opts.Now()
+	got := &hardware.Claim{Meta: hardware.Meta{Name: c.Meta.Name, UID: workflow.NewID(now), Labels: c.Meta.Labels, Created: now}, Spec: c.Spec}
+	got.Status = hardware.ClaimStatus{
+		Hardware: h.Meta.Name, UID: h.Meta.UID, Claimed: now,
+		ProviderID: fmt.Sprintf("rackstrap://%s/%s/%s", installation, h.Meta.UID, c.Meta.Name),
+	}
+	m.UID, m.Status = h.Meta.UID, ofNew(m.Status)
+	m.Status.Claim = &hardware.ClaimRef{ID: c.Meta.Name, Owner: c.Spec.Owner, Since: now}
+	t := Txn{If: []Compare{{keySpec(h.Meta.UID), h.Meta.Revision}, {keyActive(h.Meta.UID), 0}}}
+	if err := db.put(&t, keyMachine(h.Meta.UID), m.Revision, m); err != nil {
+		return nil, t, err
+	}
+	if err := db.put(&t, keyClaim(c.Meta.Name), 0, got); err != nil {
+		return nil, t, err
+	}
+	db.mustAppend(&t, &workflow.Event{
+		Reason: hardware.ReasonClaimed, Hardware: h.Meta.UID, Machine: h.Meta.Name, By: workflow.By(ctx),
+		Detail: claimWords(c.Meta.Name, c.Spec.Owner),
+	})
+	return got, t, nil
+}
+
+func claimWords(id, owner string) string { return owner + " (claim " + id + ")" }
+
+// endClaim adds to a write of a machine's value that the claim it had ends, where
+// the new value does not have it any more. The record goes with the machine's value
+// in one transaction, so the two cannot differ.
+func (db *DB) endClaim(ctx context.Context, t *Txn, had Entry, m *workflow.Machine, events []workflow.Event) error {
+	if had.Revision == 0 {
+		return nil
+	}
+	var old workflow.Machine
+	if err := db.decode(had.Key, had.Value, &old); err != nil {
+		return err
+	}
+	ref := old.Status.Claim
+	if ref == nil || m.Status.Claim != nil && m.Status.Claim.ID == ref.ID {
+		return nil
+	}
+	var c hardware.Claim
+	was, err := db.get(ctx, keyClaim(ref.ID), &c)
+	if err != nil {
+		return err
+	}
+	if was == 0 || !c.Status.Ended.IsZero() || c.Status.UID != m.UID {
+		return nil // an owner that never claimed here: an adopted machine
+	}
+	c.Status.Ended = db.opts.Now()
+	if err := db.put(t, keyClaim(ref.ID), was, &c); err != nil {
+		return err
+	}
+	for _, ev := range events {
+		if ev.Reason == hardware.ReasonClaimEnded {
+			return nil
+		}
+	}
+	return db.appendEvent(t, &workflow.Event{
+		Reason: hardware.ReasonClaimEnded, Hardware: m.UID, Machine: c.Status.Hardware, By: workflow.By(ctx),
+		Detail: claimWords(ref.ID, ref.Owner),
+	})
+}
+
+// trimClaims forgets the claims that ended long ago.
+func (db *DB) trimClaims(ctx context.Context) error {
+	before := db.opts.Now().Add(-keepEnded)
+	return db.each(ctx, Range{Prefix: prefixClaim}, func(e Entry) error {
+		c, err := claims().read(db, e)
+		if err != nil || c.Status.Ended.IsZero() || c.Status.Ended.After(before) {
+			return err
+		}
+		_, err = db.txn(ctx, Txn{If: []Compare{{e.Key, e.Revision}}, Deletes: []string{e.Key}})
+		if errors.Is(err, ErrConflict) {
+			return nil
+		}
+		return err
+	})
+}
+
+// ExplainClaim says of each machine why a claim with this spec would, or would not,
+// be given it: the best first. id is the claim's own, whose machine fits. within
+// leaves out machines, as in Claim. *hardware.Invalid.
+func (db *DB) ExplainClaim(id string, spec *hardware.ClaimSpec, within hardware.Selector) ([]hardware.Candidate, error) {
+	m, err := hardware.NewMatcher(spec, within)
+	if err != nil {
+		return nil, err
+	}
+	all := db.view.within(within, id)
+	out := make([]hardware.Candidate, len(all))
+	for i, h := range all {
+		out[i] = m.Candidate(h, db.view.Active(h.Meta.UID), id)
+	}
+	hardware.SortCandidates(out)
+	return out, nil
+}
+
+// Installation is the name of this installation: a ULID that is made once and
+// travels with the store, into backups too.
+func (db *DB) Installation(ctx context.Context) (string, error) {
+	if id := db.installation.Load(); id != nil {
+		return *id, nil
+	}
+	b, err := db.Secret(ctx, "installation-id", func() ([]byte, error) { return []byte(workflow.NewID(db.opts.Now())), nil })
+	if err != nil {
+		return "", err
+	}
+	id := string(b)
+	db.installation.Store(&id)
+	return id, nil
+}
