@@ -51,6 +51,9 @@ type Metadata struct {
 	// EC2UserData: the token-less EC2 paths serve user-data too. Everybody who can
 	// take the machine's address on its network can then read it.
 	EC2UserData bool `json:"ec2UserData,omitempty"`
+	// EC2RequireToken: the EC2 paths answer with an IMDSv2 session token only.
+	// cloud-init asks for one on Amazon's own machines only, and then finds nothing.
+	EC2RequireToken bool `json:"ec2RequireToken,omitempty"`
 }
 
 // NIC is one network interface and the addresses reserved for it.

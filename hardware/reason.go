@@ -69,6 +69,7 @@ const (
 	ReasonFactsReported   Reason = "facts-reported"
 	ReasonSentToDisk      Reason = "sent-to-disk"
 	ReasonOSSeen          Reason = "os-seen"
+	ReasonMetadataRead    Reason = "metadata-read"
 	ReasonOSUp            Reason = "os-up"
 )
 
@@ -183,6 +184,7 @@ var reasons = map[Reason]string{
 	ReasonFactsReported:   "the worker reported what is in the machine",
 	ReasonSentToDisk:      "told the machine to boot its disk",
 	ReasonOSSeen:          "the installed system asked for its address",
+	ReasonMetadataRead:    "the installed system read its metadata",
 	ReasonOSUp:            "the installed system phoned home",
 
 	ReasonWorkflowCreated:   "workflow created",

@@ -28,6 +28,8 @@ type Status struct {
 	HoldSince  time.Time `json:"holdSince,omitzero"`
 	// Installed: we wrote an operating system to its disk and it is still there.
 	Installed bool `json:"installed,omitempty"`
+	// Install names the workflow that wrote that system; nil where none of ours did.
+	Install *InstallRef `json:"install,omitempty"`
 	// Workflow is the name of the active workflow, or of the last one.
 	Workflow string `json:"workflow,omitempty"`
 	// Deadline is when a moving state must have ended; zero in the others.
@@ -51,6 +53,14 @@ type Status struct {
 	OSUp time.Time `json:"osUp,omitzero"`
 	// Issues are what keeps the machine from getting on, the worst first.
 	Issues []Issue `json:"issues,omitempty"`
+}
+
+// InstallRef names the workflow that installed a system. Later workflows that
+// write no system (an inspection) leave it alone: cloud-init's instance id is UID,
+// and a new one would make the system's next start its first.
+type InstallRef struct {
+	Workflow string `json:"workflow"` // name
+	UID      string `json:"uid"`
 }
 
 // Facts are what the worker found in the machine.

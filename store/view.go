@@ -25,6 +25,7 @@ type View struct {
 	watched  uint64 // every transaction up to it has been seen
 	machines map[string]*known
 	macs     map[hardware.MAC]string // uid
+	addrs    map[netip.Addr]string   // uid, of reserved addresses
 	names    []*known                // those with a record, by name
 	subnets  map[string]*hardware.Subnet
 	sorted   []*hardware.Subnet
@@ -37,7 +38,7 @@ type View struct {
 
 func newView(db *DB) *View {
 	return &View{
-		db: db, machines: map[string]*known{}, macs: map[hardware.MAC]string{},
+		db: db, machines: map[string]*known{}, macs: map[hardware.MAC]string{}, addrs: map[netip.Addr]string{},
 		subnets: map[string]*hardware.Subnet{}, gone: map[string]uint64{}, words: map[string]string{}, tokens: newTokenView(),
 	}
 }
@@ -47,6 +48,13 @@ func (v *View) HardwareByMAC(mac hardware.MAC) (*hardware.Hardware, bool) {
 	v.mu.RLock()
 	defer v.mu.RUnlock()
 	return v.machines[v.macs[mac]].record()
+}
+
+// HardwareByAddress finds the machine for which the address is reserved.
+func (v *View) HardwareByAddress(a netip.Addr) (*hardware.Hardware, bool) {
+	v.mu.RLock()
+	defer v.mu.RUnlock()
+	return v.machines[v.addrs[a]].record()
 }
 
 // HardwareByUID finds a machine.
@@ -140,7 +148,8 @@ func (v *View) load(ctx context.Context) error {
 		}
 	}
 	fresh.sort()
-	v.machines, v.macs, v.names, v.words = fresh.machines, fresh.macs, fresh.names, fresh.words
+	v.machines, v.names, v.words = fresh.machines, fresh.names, fresh.words
+	v.macs, v.addrs = fresh.macs, fresh.addrs
 	v.subnets, v.sorted, v.gone = fresh.subnets, fresh.sorted, fresh.gone
 	v.tokens.replace(fresh.tokens)
 	v.watched = rev

@@ -130,9 +130,12 @@ func (v *View) putSpec(s *known, uid, key string, value []byte, rev uint64) erro
 	for i := range h.Spec.SSHKeys {
 		v.share(&h.Spec.SSHKeys[i])
 	}
-	v.dropMACs(uid, s.joined)
+	v.dropKeys(uid, s.joined)
 	for _, n := range h.Spec.Interfaces {
 		v.macs[n.MAC] = uid
+		for _, p := range n.Addresses {
+			v.addrs[p.Addr()] = uid
+		}
 	}
 	first := s.joined == nil
 	s.joined = h
@@ -234,7 +237,7 @@ func (v *View) delete(key string, rev uint64) {
 	case what == "" && s.activeRev <= rev:
 		s.active, s.activeRev = false, 0
 	case what == partSpec && s.joined != nil && s.joined.Meta.Revision <= rev:
-		v.dropMACs(uid, s.joined)
+		v.dropKeys(uid, s.joined)
 		if i, ok := slices.BinarySearchFunc(v.names, s, byName); ok {
 			v.names = slices.Delete(v.names, i, i+1)
 		}
@@ -250,14 +253,20 @@ func (v *View) delete(key string, rev uint64) {
 	}
 }
 
-// dropMACs forgets a record's MACs, unless another record has taken them since.
-func (v *View) dropMACs(uid string, h *hardware.Hardware) {
+// dropKeys forgets a record's MACs and addresses, unless another record has taken
+// them since.
+func (v *View) dropKeys(uid string, h *hardware.Hardware) {
 	if h == nil {
 		return
 	}
 	for _, n := range h.Spec.Interfaces {
 		if v.macs[n.MAC] == uid {
 			delete(v.macs, n.MAC)
+		}
+		for _, p := range n.Addresses {
+			if v.addrs[p.Addr()] == uid {
+				delete(v.addrs, p.Addr())
+			}
 		}
 	}
 }

@@ -63,6 +63,8 @@ func TestViewOfOthers(t *testing.T) {
 		got, ok := reader.View().Machine(h.Meta.UID)
 		return ok && v.Status.State == hardware.StateProvisioned && got.Revision == m.Revision
 	})
+	address := h.Spec.Interfaces[0].Addresses[0]
+	h.Spec.Interfaces[0].Addresses[0] = netip.PrefixFrom(address.Addr().Next(), address.Bits())
 	h.Spec.Interfaces[0].MAC = hardware.MAC{2, 2, 2, 2, 2, 2}
 	h.Spec.UserData = "not for hot paths"
 	if err := writer.UpdateHardware(ctx, h); err != nil {
@@ -70,6 +72,9 @@ func TestViewOfOthers(t *testing.T) {
 	}
 	until(t, writer, "the new MAC", func() bool {
 		v, ok := reader.View().HardwareByMAC(h.Spec.Interfaces[0].MAC)
+		if at, here := reader.View().HardwareByAddress(h.Spec.Interfaces[0].Addresses[0].Addr()); !here || at != v {
+			return false
+		}
 		_, old := reader.View().HardwareByMAC(mac)
 		byName, named := reader.View().HardwareByName("m1")
 		return ok && !old && v.Status.State == hardware.StateProvisioned && v.Spec.UserData == hardware.Redacted && named && byName == v
@@ -85,7 +90,9 @@ func TestViewOfOthers(t *testing.T) {
 		_, byMAC := reader.View().HardwareByMAC(h.Spec.Interfaces[0].MAC)
 		_, byUID := reader.View().HardwareByUID(h.Meta.UID)
 		_, machine := reader.View().Machine(h.Meta.UID)
-		return !byMAC && !byUID && !machine
+		_, byAddress := reader.View().HardwareByAddress(h.Spec.Interfaces[0].Addresses[0].Addr())
+		_, byOldAddress := reader.View().HardwareByAddress(address.Addr())
+		return !byMAC && !byUID && !machine && !byAddress && !byOldAddress
 	})
 	for n := range 30 {
 		create(t, writer, 10+n)

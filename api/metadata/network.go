@@ -17,6 +17,7 @@ type ethernet struct {
 	Match       match        `yaml:"match"`
 	SetName     text         `yaml:"set-name,omitempty"`
 	DHCP4       bool         `yaml:"dhcp4"`
+	AcceptRA    *bool        `yaml:"accept-ra,omitempty"`
 	Optional    bool         `yaml:"optional,omitempty"`
 	MTU         uint16       `yaml:"mtu,omitempty"`
 	Addresses   []text       `yaml:"addresses,omitempty"`
@@ -68,10 +69,19 @@ func newEthernet(n hardware.NIC, first bool) *ethernet {
 		Addresses: texts(n.Addresses),
 		DHCP4:     n.Answered(),
 	}
+	six := false
 	for _, p := range n.Addresses {
 		if p.Addr().Is4() {
 			e.DHCP4 = false
+		} else {
+			six = true
 		}
+	}
+	if len(e.Addresses) > 0 && !six {
+		// With static addresses only, systemd-networkd has nothing else to wait for, so
+		// it waits 12 s for an IPv6 router before it says that it is online. One that
+		// asks by DHCP waits for that, and one with IPv6 addresses needs the router.
+		e.AcceptRA = new(bool)
 	}
 	// systemd-networkd-wait-online holds the start of an installed system for two
 	// minutes for a NIC without a cable, unless it is optional.
