@@ -81,6 +81,13 @@ type ClaimStatus struct {
 	ProviderID string `json:"providerID,omitempty"`
 }
 
+// ProviderID names a claimed machine to the world: what Kubernetes knows a node by.
+// It has the claim, so that a machine that was given back and taken again is another
+// node.
+func ProviderID(installation, uid, claim string) string {
+	return "rackstrap://" + installation + "/" + uid + "/" + claim
+}
+
 // Candidate says whether one machine fits a claim, and if not, everything that
 // speaks against it, in sentences.
 type Candidate struct {

@@ -165,7 +165,7 @@ func (h *Hardware) Validate() error {
 		c.Addf("spec.sshKeys", "has %d entries, the limit is %d", len(s.SSHKeys), MaxSSHKeys)
 	}
 	for i, k := range s.SSHKeys {
-		c.Add(fmt.Sprintf("spec.sshKeys[%d]", i), validSSHKey(k))
+		c.Add(fmt.Sprintf("spec.sshKeys[%d]", i), ValidSSHKey(k))
 	}
 	if len(s.UserData) > MaxUserData {
 		c.Addf("spec.userData", "has %d bytes, the limit is %d", len(s.UserData), MaxUserData)

@@ -28,9 +28,9 @@ func ValidKernelArg(a string) error {
 	return nil
 }
 
-// validSSHKey accepts one line of authorized_keys without options, as sshd(8)
-// describes it: type, base64 key, comment.
-func validSSHKey(k string) error {
+// ValidSSHKey says why k is not one line of authorized_keys without options, as
+// sshd(8) describes it (type, base64 key, comment), or nil.
+func ValidSSHKey(k string) error {
 	f := strings.Fields(k)
 	if strings.ContainsAny(k, "\r\n\x00") || len(f) < 2 || len(k) > 8<<10 ||
 		(!strings.HasPrefix(f[0], "ssh-") && !strings.HasPrefix(f[0], "ecdsa-") && !strings.HasPrefix(f[0], "sk-")) {

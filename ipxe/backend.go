@@ -27,9 +27,6 @@ type Backend interface {
 	// Image opens the kept image file with that SHA-256 (64 lower-case hex digits);
 	// the handler closes it. An error wrapping fs.ErrNotExist where there is none.
 	Image(ctx context.Context, digest string) (*os.File, error)
-	// Seed is one file of the seed that the token belongs to. An error wrapping
-	// fs.ErrNotExist where token or file are unknown, or the token has expired.
-	Seed(ctx context.Context, token, file string) ([]byte, error)
 }
 
 // Observation is one thing that a client was sent or refused.

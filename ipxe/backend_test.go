@@ -3,7 +3,6 @@ package ipxe
 import (
 	"bytes"
 	"context"
-	"io/fs"
 	"log/slog"
 	"net/netip"
 	"os"
@@ -14,7 +13,7 @@ import (
 	"github.com/rackstrap/rackstrap/hardware"
 )
 
-// fakeBackend knows one machine, one image and one seed.
+// fakeBackend knows one machine and one image.
 type fakeBackend struct {
 	images string // folder
 	seen   chan Observation
@@ -56,13 +55,6 @@ func (b *fakeBackend) Observe(ctx context.Context, o Observation) {
 
 func (b *fakeBackend) Image(_ context.Context, digest string) (*os.File, error) {
 	return os.Open(filepath.Join(b.images, digest))
-}
-
-func (b *fakeBackend) Seed(_ context.Context, token, file string) ([]byte, error) {
-	if token != "T-1" || file != "user-data" {
-		return nil, fs.ErrNotExist
-	}
-	return []byte("#cloud-config\r\n\x00"), nil
 }
 
 // observed is what was seen since the last call, without times.

@@ -33,9 +33,6 @@ func (b oneMachine) Script(_ context.Context, m hardware.MAC, _ netip.Addr) (ipx
 }
 func (oneMachine) Observe(context.Context, ipxe.Observation)       {}
 func (oneMachine) Image(context.Context, string) (*os.File, error) { return nil, fs.ErrNotExist }
-func (oneMachine) Seed(context.Context, string, string) ([]byte, error) {
-	return nil, fs.ErrNotExist
-}
 
 // tftpHandler is how cmd/rackstrap joins the two packages.
 type tftpHandler struct{ *ipxe.TFTPFiles }

@@ -1,9 +1,7 @@
 package ipxe
 
 import (
-	"errors"
 	"fmt"
-	"io/fs"
 	"net/http"
 	"strings"
 
@@ -32,27 +30,5 @@ func (h *handler) image(w *sender, r *http.Request) error {
 	}
 	w.Header().Set("Cache-Control", "public, max-age=31536000, immutable")
 	h.content(w, r, digest, info.ModTime(), f)
-	return nil
-}
-
-// seed serves one file of an install's seed. The token is a secret and goes into
-// no log and no event.
-func (h *handler) seed(w *sender, r *http.Request) error {
-	file := param(r, "file")
-	data, err := h.backend.Seed(r.Context(), param(r, "token"), file)
-	if errors.Is(err, fs.ErrNotExist) {
-		h.observe(r, Observation{Reason: hardware.ReasonFileNotFound, Detail: "seed file " + file})
-		http.Error(w, "no such seed, or its token has expired", http.StatusNotFound)
-		return nil
-	}
-	if err != nil {
-		return h.refuse(w, r, "seed file "+file, err)
-	}
-	w.Header().Set("Content-Type", "text/plain; charset=utf-8")
-	w.Header().Set("Content-Length", fmt.Sprint(len(data)))
-	w.WriteHeader(http.StatusOK)
-	if r.Method != http.MethodHead {
-		_, _ = w.Write(data) // who went away asks again
-	}
 	return nil
 }

@@ -34,7 +34,6 @@ type handler struct {
 //	/ipxe/{program}               boot programs
 //	/boot/{file}                  kernel and initramfs
 //	/images/{sha256}              kept images
-//	/seed/{token}/{file}          cloud-init seeds
 //
 // GET and HEAD only. A MAC that no record has gets status 200 and a script that
 // says so: iPXE shows its user nothing of a page with another status.
@@ -51,13 +50,8 @@ func newHandler(assets *Assets, backend Backend, log *slog.Logger, stall time.Du
 	r.Get("/ipxe/*", h.serve(h.program))
 	r.Get("/boot/{file}", h.serve(h.bootFile))
 	r.Get("/images/{digest}", h.serve(h.image))
-	r.Get("/seed/{token}/{file}", h.serve(h.seed))
 	r.NotFound(h.serve(func(w *sender, r *http.Request) error {
-		path := r.URL.Path
-		if strings.HasPrefix(path, "/seed/") {
-			path = "/seed/…" // what follows is a secret
-		}
-		return h.refuse(w, r, path, fs.ErrNotExist)
+		return h.refuse(w, r, r.URL.Path, fs.ErrNotExist)
 	}))
 	return http.MaxBytesHandler(r, 0)
 }

@@ -70,9 +70,6 @@ func requests(script, unknown string) map[string]request {
 		"image, unknown":    {path: "/images/" + strings.Repeat("b", 64), status: 404, prefix: "no such file", seen: refused(hardware.ReasonFileNotFound, "image "+strings.Repeat("b", 64))},
 		"image, no digest":  {path: "/images/debian.raw", status: 400, prefix: "not the sha256", seen: refused(hardware.ReasonBadName, "image debian.raw")},
 		"image, list":       {path: "/images/", status: 404, prefix: "no such file", seen: refused(hardware.ReasonFileNotFound, "/images/")},
-		"seed":              {path: "/seed/T-1/user-data", status: 200, body: "#cloud-config\r\n\x00"},
-		"seed, HEAD":        {method: "HEAD", path: "/seed/T-1/user-data", status: 200},
-		"seed, bad token":   {path: "/seed/T-2/user-data", status: 404, prefix: "no such seed, or its token has expired", seen: refused(hardware.ReasonFileNotFound, "seed file user-data")},
 		"root":              {path: "/", status: 404, prefix: "no such file", seen: refused(hardware.ReasonFileNotFound, "/")},
 		"POST":              {method: "POST", path: "/ipxe/snponly.efi", status: 405},
 		"PUT":               {method: "PUT", path: "/images/" + imageDigest, status: 405},
@@ -144,7 +141,7 @@ func checkHeaders(t *testing.T, tc request, res *http.Response) {
 	}
 	cache := res.Header.Get("Cache-Control")
 	switch {
-	case strings.Contains(tc.path, "/script/") || strings.HasPrefix(tc.path, "/seed/"):
+	case strings.Contains(tc.path, "/script/"):
 		if cache != "no-store" {
 			t.Errorf("Cache-Control %q", cache)
 		}

@@ -18,7 +18,7 @@ const (
 )
 
 // Server serves a handler to machines that we do not trust: short waits for their
-// requests, small headers, no bodies. Downloads take as long as they take; see
+// requests, small headers. Downloads take as long as they take; see
 // NewHandler for those that stall.
 type Server struct {
 	handler http.Handler

@@ -79,7 +79,7 @@ func (w *Workflow) proof(f *hardware.Facts) *hardware.Wiped {
 func follow(m *Machine, w *Workflow, f *hardware.Facts, now time.Time) bool {
 	s := m.Status
 	if w.begun() {
-		s.Installed, s.Wiped, s.AwaitOS, s.OSUp = false, nil, false, time.Time{}
+		s.Installed, s.Install, s.Wiped, s.AwaitOS, s.OSUp = false, nil, nil, false, time.Time{}
 	}
 	if w.Status.State.Ended() {
 		ended(&s, w, f, now)
@@ -144,9 +144,11 @@ func ended(s *hardware.Status, w *Workflow, f *hardware.Facts, now time.Time) {
 		// an install that ended because the machine was released: the wipe comes next
 	case ok && w.installs() && w.Spec.WaitForPhoneHome:
 		s.State, s.Installed, s.AwaitOS = hardware.StateProvisioning, true, true
+		s.Install = &hardware.InstallRef{Workflow: w.Meta.Name, UID: w.Meta.UID}
 		s.Deadline = now.Add(PhoneHomeWithin)
 	case ok && w.installs():
 		s.State, s.Installed, s.Failures = hardware.StateProvisioned, true, 0
+		s.Install = &hardware.InstallRef{Workflow: w.Meta.Name, UID: w.Meta.UID}
 	case ok && w.destroys():
 		wiped(s, w, f)
 	case w.begun():

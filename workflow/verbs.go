@@ -165,7 +165,7 @@ func (e *Engine) PhoneHome(ctx context.Context, uid, workflow string, from netip
 	defer m.mu.Unlock()
 	return e.change(ctx, uid, func(h *hardware.Hardware, mc *Machine) (*Event, error) {
 		s := &mc.Status
-		if s.Workflow != workflow || !s.Installed || !s.OSUp.IsZero() {
+		if s.Install == nil || s.Install.Workflow != workflow || !s.OSUp.IsZero() {
 			return nil, nil
 		}
 		now := e.c.Now()

@@ -81,6 +81,25 @@ func cases(t testing.TB) map[string]seedCase {
 				{MAC: mac(t, "52:54:00:12:34:06"), Addresses: prefixes("2001:db8::7/64"), DHCP: ptr(false)},
 			},
 		}), in},
+		// Claimed, with everything that an installation adds.
+		"claimed": {&hardware.Hardware{
+			Meta: hardware.Meta{Name: "m6", UID: "01JH0000000000000000000006", Labels: map[string]string{"rack": "r1", "example.com/role": "no", "1e3": "on"}},
+			Spec: hardware.Spec{
+				Hostname: "m6.prod.example", Rack: "not this one",
+				SSHKeys: []string{key}, Interfaces: []hardware.NIC{{MAC: mac(t, "52:54:00:12:34:66"), Addresses: prefixes("10.0.0.66/24")}},
+			},
+		}, Input{
+			InstanceID: in.InstanceID, ProviderID: "rackstrap://01JC0000000000000000000000/01JH0000000000000000000006/capi-web-1",
+			PhoneHome: "http://10.0.0.1:7080/seed/w.01JD.1795312800.c2VjcmV0/phone-home",
+			Keys:      []string{"ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIE everywhere", key + " again"},
+		}},
+		// The operator's user-data, and a phone call in the vendor-data.
+		"own-user-phone": {hw("m7", hardware.Spec{
+			Interfaces: []hardware.NIC{{MAC: mac(t, "52:54:00:12:34:67"), Addresses: prefixes("10.0.0.67/24")}},
+		}), Input{
+			InstanceID: "i-7", UserData: "## template: jinja\n#cloud-config\nfqdn: {{ ds.meta_data.local_hostname }}.x\n",
+			PhoneHome: "http://10.0.0.1:7080/seed/w.01JD.1795312800.c2VjcmV0/phone-home",
+		}},
 		// Names and keys that YAML 1.1 reads as something else than text.
 		"odd-names": {hw("on", hardware.Spec{
 			Hostname: "0123", SSHKeys: []string{"ssh-rsa AAAA= : {} [] & * ! | > ' % @ ` \x7f\u0085\u2028\ufeff\uffff \U0001f511"},

@@ -35,6 +35,11 @@ type seen struct {
 	UserData   string   `json:"userData"`
 	MACs       []string `json:"macs"`
 	Names      []string `json:"names"`
+	// Phone and FQDN are of the configuration that the modules of a first boot get.
+	Phone string `json:"phone"`
+	FQDN  string `json:"fqdn"`
+	// Jinja is what templates read.
+	Jinja map[string]string `json:"jinja"`
 }
 
 // TestCloudInit: the real cloud-init reads each seed as meant, and its renderers
@@ -80,8 +85,24 @@ func checkSeen(t *testing.T, file string, tc seedCase) {
 		t.Fatal(err)
 	}
 	h := tc.hardware
-	if got.InstanceID != tc.in.InstanceID || got.Hostname != h.HostName() || !slices.Equal(got.Keys, append([]string{}, h.Spec.SSHKeys...)) {
+	want := []string{}
+	for _, k := range keys(h, tc.in.Keys) {
+		want = append(want, string(k))
+	}
+	if got.InstanceID != tc.in.InstanceID || got.Hostname != h.HostName() || !slices.Equal(got.Keys, want) {
 		t.Errorf("%s: cloud-init found %+v", h.Meta.Name, got)
+	}
+	if got.Phone != tc.in.PhoneHome || (h.Meta.Name == "m7" && got.FQDN != "m7.x") {
+		t.Errorf("%s: the modules get the phone %q, fqdn %q", h.Meta.Name, got.Phone, got.FQDN)
+	}
+	for name, want := range map[string]string{
+		"ds.meta_data.name": h.Meta.Name, "ds.meta_data.uuid": h.Meta.UID, "ds.meta_data.hardware_uid": h.Meta.UID,
+		"ds.meta_data.instance_id": tc.in.InstanceID, "ds.meta_data.local_hostname": h.HostName(),
+		"ds.meta_data.provider_id": tc.in.ProviderID, "ds.meta_data.phone_home_url": tc.in.PhoneHome, "v1.availability_zone": failureDomain(h),
+	} {
+		if g, ok := got.Jinja[name]; !ok || g != want {
+			t.Errorf("%s: {{ %s }} became %q, want %q", h.Meta.Name, name, g, want)
+		}
 	}
 	if tc.in.UserData != "" && got.UserData != tc.in.UserData {
 		t.Errorf("%s: user-data became %q", h.Meta.Name, got.UserData)

@@ -9,6 +9,7 @@ import (
 	"log/slog"
 	"net/http"
 	"net/netip"
+	"path"
 	"strings"
 	"time"
 
@@ -111,8 +112,8 @@ func (h *handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 }
 
 // split has the parts of a path. Slashes too many count as one, as on EC2.
-func split(path string) []string {
-	return strings.FieldsFunc(path, func(c rune) bool { return c == '/' })
+func split(p string) []string {
+	return strings.FieldsFunc(path.Clean("/"+p), func(c rune) bool { return c == '/' })
 }
 
 // version reports whether the first part of a path names a version of the EC2

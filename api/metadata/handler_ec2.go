@@ -61,15 +61,15 @@ func (h *handler) ec2(w http.ResponseWriter, r *http.Request, parts []string) {
 		}
 		h.send(w, r, contentText, []byte(v))
 		if len(what) == 1 {
-			h.observe(r, Observation{MAC: mac(m), Reason: hardware.ReasonMetadataRead, Detail: "EC2 meta-data", Bytes: int64(len(v))})
+			h.observe(r, Observation{MAC: macOf(m), Reason: hardware.ReasonMetadataRead, Detail: "EC2 meta-data", Bytes: int64(len(v))})
 		}
 	default:
 		notHere(w)
 	}
 }
 
-// mac is a MAC of the machine.
-func mac(m *hardware.Hardware) hardware.MAC {
+// macOf is a MAC of the machine.
+func macOf(m *hardware.Hardware) hardware.MAC {
 	if len(m.Spec.Interfaces) == 0 {
 		return hardware.MAC{}
 	}
@@ -95,7 +95,7 @@ func (h *handler) ec2UserData(w http.ResponseWriter, r *http.Request, m *hardwar
 		h.broken(w, r, "EC2 user-data", err)
 	default:
 		h.send(w, r, contentType(FileUserData), data)
-		h.observe(r, Observation{MAC: mac(m), Reason: hardware.ReasonMetadataRead, Detail: "EC2 user-data", Bytes: int64(len(data))})
+		h.observe(r, Observation{MAC: macOf(m), Reason: hardware.ReasonMetadataRead, Detail: "EC2 user-data", Bytes: int64(len(data))})
 	}
 }
 

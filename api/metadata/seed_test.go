@@ -65,17 +65,18 @@ func TestUserDataOrder(t *testing.T) {
 func TestMetaData(t *testing.T) {
 	t.Parallel()
 	h := &hardware.Hardware{Meta: hardware.Meta{Name: "m1"}}
-	const both = "instance-id: \"i\"\nlocal-hostname: \"m1\"\n"
+	const name = "name: \"m1\"\n"
+	const both = "instance-id: \"i\"\nlocal-hostname: \"m1\"\n" + name
 	for name, tc := range map[string]struct{ given, want, err string }{
 		"none":        {"", both, ""},
 		"complete":    {"{}", "", "is not a YAML mapping"},
-		"all there":   {"instance-id: x\nlocal-hostname: y", "instance-id: x\nlocal-hostname: y", ""},
-		"one missing": {"instance-id: x\n", "local-hostname: \"m1\"\ninstance-id: x\n", ""},
+		"all there":   {"instance-id: x\nname: z\nlocal-hostname: y", "instance-id: x\nname: z\nlocal-hostname: y", ""},
+		"one missing": {"instance-id: x\n", "local-hostname: \"m1\"\n" + name + "instance-id: x\n", ""},
 		"one key":     {"a: b", both + "a: b", ""},
 		"comment":     {"# c\n\na: b\nc: d\n", "# c\n\n" + both + "a: b\nc: d\n", ""},
 		"document":    {"---\na: b\nc:\n- d\n", "---\n" + both + "a: b\nc:\n- d\n", ""},
-		"indented":    {"  a: b\n", "  instance-id: \"i\"\n  local-hostname: \"m1\"\n  a: b\n", ""},
-		"inner key":   {"a:\n  instance-id: x\nlocal-hostname: y\n", "instance-id: \"i\"\na:\n  instance-id: x\nlocal-hostname: y\n", ""},
+		"indented":    {"  a: b\n", "  instance-id: \"i\"\n  local-hostname: \"m1\"\n  " + name + "  a: b\n", ""},
+		"inner key":   {"a:\n  instance-id: x\nlocal-hostname: y\n", "instance-id: \"i\"\n" + name + "a:\n  instance-id: x\nlocal-hostname: y\n", ""},
 		"list":        {"- a", "", "is not a YAML mapping"},
 		"text":        {"hello", "", "is not a YAML mapping"},
 		"broken":      {"a: [", "", "is not a YAML mapping"},
@@ -118,7 +119,7 @@ func FuzzSeed(f *testing.F) {
 		if id == "" {
 			return
 		}
-		h := &hardware.Hardware{Meta: hardware.Meta{Name: name}, Spec: hardware.Spec{
+		h := &hardware.Hardware{Meta: hardware.Meta{Name: name, Labels: map[string]string{nic: name}}, Spec: hardware.Spec{
 			SSHKeys: []string{sshKey}, Interfaces: []hardware.NIC{{MAC: hardware.MAC{2, 0, 0, 0, 0, 1}, Name: nic}},
 		}}
 		files, err := Seed(h, nil, Input{InstanceID: id})
@@ -126,13 +127,15 @@ func FuzzSeed(f *testing.F) {
 			t.Fatal(err)
 		}
 		var meta struct {
-			ID   string   `yaml:"instance-id"`
-			Name string   `yaml:"local-hostname"`
-			Keys []string `yaml:"public-keys"`
+			ID     string            `yaml:"instance-id"`
+			Name   string            `yaml:"local-hostname"`
+			Record string            `yaml:"name"`
+			Labels map[string]string `yaml:"labels"`
+			Keys   []string          `yaml:"public-keys"`
 		}
 		strict(t, files[FileMetaData], &meta)
 		valid := func(s string) string { return strings.ToValidUTF8(s, "\ufffd") }
-		if len(meta.Keys) != 1 || !same(meta.ID, id) || !same(meta.Name, name) || !same(meta.Keys[0], strings.TrimSpace(sshKey)) {
+		if len(meta.Keys) != 1 || !same(meta.ID, id) || !same(meta.Name, name) || !same(meta.Record, name) || len(meta.Labels) != 1 || !same(meta.Keys[0], strings.TrimSpace(sshKey)) {
 			t.Fatalf("%q %q %q became %+v", valid(id), valid(name), valid(sshKey), meta)
 		}
 		var net struct {

@@ -18,8 +18,7 @@ type cloudConfig struct {
 // phoneHome is cloud-init's module of that name. It runs in the last stage of the
 // first boot of an instance, and never again.
 type phoneHome struct {
-	URL  text   `yaml:"url"`
-	Post []text `yaml:"post"`
+	URL text `yaml:"url"`
 	// Tries, 3 s apart. Few: the end of the first boot waits for them where the
 	// system's network does not reach us.
 	Tries int `yaml:"tries"`
@@ -29,7 +28,7 @@ func newPhoneHome(url string) *phoneHome {
 	if url == "" {
 		return nil
 	}
-	return &phoneHome{URL: text(url), Post: []text{"instance_id"}, Tries: 5}
+	return &phoneHome{URL: text(url), Tries: 5}
 }
 
 // userData is the install's, then the record's, then a default that gives the

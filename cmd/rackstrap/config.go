@@ -20,17 +20,18 @@ const defaultConfigPath = "/etc/rackstrap/rackstrap.yaml"
 // config is the configuration file. What concerns a network is in Subnet records;
 // this names interfaces and listeners only.
 type config struct {
-	Data       string       `json:"data"`
-	Socket     string       `json:"socket"`
-	Interfaces []string     `json:"interfaces"`
-	DHCP       dhcpConfig   `json:"dhcp"`
-	TFTP       listenConfig `json:"tftp"`
-	HTTP       listenConfig `json:"http"`
-	HTTPS      httpsConfig  `json:"https"`
-	Worker     workerConfig `json:"worker"`
-	Health     listenConfig `json:"health"`
-	Images     imagesConfig `json:"images"`
-	Log        logConfig    `json:"log"`
+	Data       string         `json:"data"`
+	Socket     string         `json:"socket"`
+	Interfaces []string       `json:"interfaces"`
+	DHCP       dhcpConfig     `json:"dhcp"`
+	TFTP       listenConfig   `json:"tftp"`
+	HTTP       listenConfig   `json:"http"`
+	HTTPS      httpsConfig    `json:"https"`
+	Worker     workerConfig   `json:"worker"`
+	Health     listenConfig   `json:"health"`
+	Images     imagesConfig   `json:"images"`
+	Metadata   metadataConfig `json:"metadata"`
+	Log        logConfig      `json:"log"`
 }
 
 type dhcpConfig struct {
@@ -61,6 +62,11 @@ type workerConfig struct {
 type imagesConfig struct {
 	// QuotaGiB bounds the kept image files; 0 is the disk's free space.
 	QuotaGiB int64 `json:"quotaGiB"`
+}
+
+type metadataConfig struct {
+	// SSHKeys are authorised on every installed system, besides its record's.
+	SSHKeys []string `json:"sshKeys"`
 }
 
 type logConfig struct {
@@ -137,6 +143,11 @@ images:
   # Upper bound of the kept image files in GiB; 0 is no bound but the disk.
   quotaGiB: 0
 
+metadata:
+  # Public keys (lines of authorized_keys) for the default user of every installed
+  # system, besides those of its record.
+  sshKeys: []
+
 log:
   level: info   # debug, info, warn or error
   format: text  # text or json
@@ -193,6 +204,14 @@ func (c *config) validate() error {
 	for i, a := range append(append([]string{}, c.Worker.KernelArgs...), c.Worker.Consoles...) {
 		if err := hardware.ValidKernelArg(a); err != nil {
 			return fmt.Errorf("worker.kernelArgs or worker.consoles, entry %d: %w", i, err)
+		}
+	}
+	if len(c.Metadata.SSHKeys) > hardware.MaxSSHKeys {
+		return fmt.Errorf("metadata.sshKeys: has %d entries, the limit is %d", len(c.Metadata.SSHKeys), hardware.MaxSSHKeys)
+	}
+	for i, k := range c.Metadata.SSHKeys {
+		if err := hardware.ValidSSHKey(k); err != nil {
+			return fmt.Errorf("metadata.sshKeys[%d]: %w", i, err)
 		}
 	}
 	if c.Images.QuotaGiB < 0 {

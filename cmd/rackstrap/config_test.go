@@ -25,7 +25,7 @@ func TestSampleConfigIsTheDefault(t *testing.T) {
 		t.Fatal(err)
 	}
 	want := defaultConfig()
-	got.Interfaces, got.Worker.KernelArgs = nil, nil // [] in the file
+	got.Interfaces, got.Worker.KernelArgs, got.Metadata.SSHKeys = nil, nil, nil // [] in the file
 	if !reflect.DeepEqual(got, want) {
 		t.Errorf("got  %+v\nwant %+v", got, want)
 	}
@@ -40,6 +40,7 @@ func TestConfigRefuses(t *testing.T) {
 		"log: {level: loud}":                     `log.level: "loud" is not known`,
 		"worker: {kernelArgs: ['a b']}":          "which a boot script would read as its own",
 		"worker: {kernelArgs: [rackstrap.ca=x]}": "is set by the appliance itself",
+		"metadata: {sshKeys: [a b]}":             `metadata.sshKeys[0]: "a b" is not a public key line`,
 		"interfaces: {a: b}":                     "interfaces",
 		"[":                                      "rackstrap.yaml",
 		"data: /a\n---\ndata: /b":                "2 documents",

@@ -87,10 +87,7 @@ func newAppliance(ctx context.Context, c config, log *slog.Logger) (_ *appliance
 		return nil, err
 	}
 	a.recorder = store.NewRecorder(a.db, log)
-	r := resolver{
-		image: a.db.ImageByName, subnets: a.db.View().Subnets,
-		seedToken: a.seeds().token, base: a.httpBase,
-	}
+	r := resolver{image: a.db.ImageByName, seeds: a.seeds()}
 	a.engine = workflow.NewEngine(workflow.Config{
 		Store: meteredEngineStore{a.db, a.meters}, Templates: a.db.TemplateByName, HardwareByName: a.db.HardwareByName,
 		Resolve: r.resolve, Logs: logs, Note: a.recorder.Note, Machines: a.db.View().Hardware, Subnets: a.db.View().Subnets,
@@ -111,7 +108,10 @@ func (a *appliance) close() {
 }
 
 func (a *appliance) seeds() *seeds {
-	return &seeds{key: a.id.tokenKey, now: time.Now, workflow: a.db.Workflow, hardware: a.db.Hardware, subnets: a.db.View().Subnets}
+	return &seeds{
+		key: a.id.tokenKey, now: time.Now, workflow: a.db.Workflow, hardware: a.db.Hardware, subnets: a.db.View().Subnets,
+		base: a.httpBase, installation: a.id.installation, sshKeys: a.c.Metadata.SSHKeys,
+	}
 }
 
 // httpBase is our HTTP listener as a machine's current boot was told.
@@ -168,7 +168,7 @@ func (a *appliance) parts() ([]part, error) {
 		return nil, err
 	}
 	hb := &httpBoots{
-		tracker: track, seeds: a.seeds(), httpPort: httpPort, grpcPort: grpcPort,
+		tracker: track, httpPort: httpPort, grpcPort: grpcPort,
 		images: func(digest string) (*os.File, error) { return a.blobs.Open(context.Background(), digest) },
 		common: ipxe.ScriptInput{CA: a.id.caSHA256, Consoles: a.c.Worker.Consoles, KernelArgs: a.c.Worker.KernelArgs},
 	}
@@ -232,7 +232,8 @@ func (a *appliance) httpPart(b *httpBoots) (part, error) {
 	if err != nil {
 		return part{}, err
 	}
-	srv := ipxe.NewServer(ipxe.NewHandler(a.assets, meteredBoots{b, a.meters}, a.log), a.log)
+	boots := ipxe.NewHandler(a.assets, meteredBoots{b, a.meters}, a.log)
+	srv := ipxe.NewServer(a.withMetadata(b.tracker, boots), a.log)
 	return part{name: "HTTP", run: func(ctx context.Context) error { return srv.Serve(ctx, l) }}, nil
 }
 

@@ -67,7 +67,6 @@ func (b dhcpBoots) Observe(o dhcp.Observation) {
 type httpBoots struct {
 	*tracker
 	images func(digest string) (*os.File, error)
-	seeds  *seeds
 	// common has what is the same for all machines.
 	common             ipxe.ScriptInput
 	httpPort, grpcPort uint16
@@ -113,9 +112,4 @@ func (b *httpBoots) Observe(ctx context.Context, o ipxe.Observation) { b.saw(ctx
 // Image implements ipxe.Backend.
 func (b *httpBoots) Image(_ context.Context, digest string) (*os.File, error) {
 	return b.images(digest)
-}
-
-// Seed implements ipxe.Backend.
-func (b *httpBoots) Seed(ctx context.Context, token, file string) ([]byte, error) {
-	return b.seeds.file(ctx, token, file)
 }

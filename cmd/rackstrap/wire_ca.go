@@ -14,6 +14,8 @@ import (
 	"fmt"
 	"math/big"
 	"time"
+
+	"github.com/rackstrap/rackstrap/workflow"
 )
 
 // secretStore keeps a value that is made once, sealed.
@@ -27,6 +29,9 @@ type identity struct {
 	cert     tls.Certificate // leaf and CA, for the worker listener
 	caSHA256 string          // of the CA certificate in DER, in hex
 	tokenKey []byte
+	// installation is this installation's id: made at its first start, kept with the
+	// records and thus in a backup. It is the first part of each provider id.
+	installation string
 }
 
 type caRecord struct {
@@ -51,6 +56,10 @@ func loadIdentity(ctx context.Context, s secretStore, now time.Time) (identity, 
 	if err != nil {
 		return identity{}, fmt.Errorf("boot token key: %w", err)
 	}
+	installation, err := s.Secret(ctx, "installation-id", func() ([]byte, error) { return []byte(workflow.NewID(now)), nil })
+	if err != nil {
+		return identity{}, fmt.Errorf("installation id: %w", err)
+	}
 	var rec caRecord
 	if err := json.Unmarshal(raw, &rec); err != nil {
 		return identity{}, fmt.Errorf("installation CA: %w", err)
@@ -60,7 +69,7 @@ func loadIdentity(ctx context.Context, s secretStore, now time.Time) (identity, 
 		return identity{}, fmt.Errorf("installation CA: %w", err)
 	}
 	sum := sha256.Sum256(rec.Cert)
-	return identity{cert: cert, caSHA256: hex.EncodeToString(sum[:]), tokenKey: key}, nil
+	return identity{cert: cert, caSHA256: hex.EncodeToString(sum[:]), tokenKey: key, installation: string(installation)}, nil
 }
 
 func makeCA(now time.Time) ([]byte, error) {

@@ -27,7 +27,7 @@ func newMeters(reg prometheus.Registerer) *meters {
 		tftpBytes:    counter("tftp_bytes_total", "Bytes read for TFTP transfers, by how they ended.", "result"),
 		http:         counter("http_boot_responses_total", "Boot programs, scripts, kernels and initramfs answered over HTTP, by the reason that the timeline has.", "reason"),
 		httpBytes:    counter("http_boot_bytes_total", "Bytes of those answers, by reason.", "reason"),
-		files:        counter("http_files_total", "Images and seeds asked for over HTTP; a download in ranges counts each.", "what", "result"),
+		files:        counter("http_files_total", "Images, seeds and phone calls over HTTP; a download in ranges counts each.", "what", "result"),
 		attempts:     counter("attempts_ended_total", "Attempts of actions that ended, by kind and outcome.", "kind", "outcome"),
 		attemptBytes: counter("attempt_bytes_total", "Bytes that ended attempts took from the network (source) and put on disks (written).", "kind", "which"),
 		writeErrors:  counter("store_write_errors_total", "Writes that the disk did not take.", "what", "error"),

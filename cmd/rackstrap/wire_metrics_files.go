@@ -80,13 +80,6 @@ func (b meteredBoots) Image(ctx context.Context, digest string) (*os.File, error
 	return f, err
 }
 
-// Seed implements ipxe.Backend.
-func (b meteredBoots) Seed(ctx context.Context, token, file string) ([]byte, error) {
-	data, err := b.httpBoots.Seed(ctx, token, file)
-	b.m.files.WithLabelValues("seed", fileResult(err)).Inc()
-	return data, err
-}
-
 func fileResult(err error) string {
 	switch {
 	case err == nil:

@@ -16,6 +16,7 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 
+	"github.com/rackstrap/rackstrap/api/metadata"
 	"github.com/rackstrap/rackstrap/hardware"
 	"github.com/rackstrap/rackstrap/ipxe"
 	"github.com/rackstrap/rackstrap/store"
@@ -71,11 +72,13 @@ func TestMetersOfServing(t *testing.T) {
 		o.Refused(netip.AddrPort{}, "", err)
 	}
 	log := slog.New(slog.DiscardHandler)
-	h := ipxe.NewHandler(ipxe.NewAssets(t.TempDir()), meteredBoots{&httpBoots{
+	boots := ipxe.NewHandler(ipxe.NewAssets(t.TempDir()), meteredBoots{&httpBoots{
 		tracker: newTracker(nil, noRecords{}, log),
 		images:  func(string) (*os.File, error) { return nil, fs.ErrNotExist },
-		seeds:   &seeds{now: time.Now},
 	}, m}, log)
+	h := metadata.NewHandler(metadata.Config{
+		Installs: &installed{seeds: &seeds{now: time.Now}, m: m}, Observe: func(context.Context, metadata.Observation) {},
+	}, boots)
 	for _, path := range []string{"/images/" + strings.Repeat("0", 64), "/seed/token/meta-data", "/boot/nothing", "/ipxe/script/52:54:00:00:00:01/auto.ipxe"} {
 		h.ServeHTTP(httptest.NewRecorder(), httptest.NewRequest(http.MethodGet, path, nil))
 	}
@@ -89,7 +92,7 @@ func TestMetersOfServing(t *testing.T) {
 		t, text,
 		`rackstrap_tftp_bytes_total{result="sent"} 1000`, `rackstrap_tftp_bytes_total{result="stopped"} 10`,
 		`rackstrap_http_files_total{result="file-not-found",what="image"} 1`, `rackstrap_http_files_total{result="file-not-found",what="seed"} 1`,
-		`rackstrap_http_boot_responses_total{reason="file-not-found"} 3`, `rackstrap_http_boot_responses_total{reason="unknown-machine"} 1`,
+		`rackstrap_http_boot_responses_total{reason="file-not-found"} 2`, `rackstrap_http_boot_responses_total{reason="unknown-machine"} 1`,
 	)
 	if strings.Contains(text, `rackstrap_http_boot_bytes_total{reason="unknown-machine"} 0`) {
 		t.Error("the bytes of a script are not counted")

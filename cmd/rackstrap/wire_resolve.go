@@ -14,12 +14,8 @@ import (
 // resolver fills in what only the appliance knows, at the moment an action is
 // sent to its worker: where an image is, what the seed of the machine says.
 type resolver struct {
-	image   func(ctx context.Context, name string) (*workflow.Image, error)
-	subnets func() []*hardware.Subnet
-	// seedToken makes the path of a served seed; base is our HTTP listener as a
-	// machine knows it, http://10.0.0.1:7080.
-	seedToken func(w *workflow.Workflow) string
-	base      func(ctx context.Context, uid string) (string, error)
+	image func(ctx context.Context, name string) (*workflow.Image, error)
+	seeds *seeds
 }
 
 func (r resolver) resolve(ctx context.Context, h *hardware.Hardware, w *workflow.Workflow, a *workflow.Action) (json.RawMessage, error) {
@@ -33,7 +29,7 @@ func (r resolver) resolve(ctx context.Context, h *hardware.Hardware, w *workflow
 	case *workflow.NetworkConfig:
 		if o.Config == "" {
 			var b []byte
-			b, err = metadata.NetworkConfig(h, r.subnets())
+			b, err = metadata.NetworkConfig(h, r.seeds.subnets())
 			o.Config = string(b)
 		}
 	case *workflow.CloudInit:
@@ -78,14 +74,11 @@ func (r resolver) imageWrite(ctx context.Context, h *hardware.Hardware, o *workf
 // cloudInit writes out the whole seed, or the pointer to a served one.
 func (r resolver) cloudInit(ctx context.Context, h *hardware.Hardware, w *workflow.Workflow, o *workflow.CloudInit) error {
 	if o.Serve {
-		base, err := r.base(ctx, h.Meta.UID)
-		if err != nil {
-			return err
-		}
-		*o = workflow.CloudInit{Disk: o.Disk, Partition: o.Partition, MetaData: pointer(w, base+"/seed/"+r.seedToken(w)+"/")}
-		return nil
+		p, err := r.seeds.pointer(ctx, h, w)
+		*o = workflow.CloudInit{Disk: o.Disk, Partition: o.Partition, MetaData: p}
+		return err
 	}
-	f, err := makeSeed(h, r.subnets(), w, o)
+	f, err := r.seeds.seed(ctx, h, w, metadata.Input{UserData: o.UserData, VendorData: o.VendorData, MetaData: o.MetaData})
 	if err != nil {
 		return err
 	}

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/rackstrap/rackstrap/hardware"
 	"github.com/rackstrap/rackstrap/workflow"
@@ -17,11 +18,8 @@ const (
 )
 
 func resolverOf(s *site) resolver {
-	return resolver{
-		image: s.db.ImageByName, subnets: s.db.View().Subnets,
-		seedToken: func(w *workflow.Workflow) string { return "token-of-" + w.Meta.Name },
-		base:      func(context.Context, string) (string, error) { return "http://10.0.0.1:7080", nil },
-	}
+	now := time.Date(2026, 11, 21, 3, 0, 0, 0, time.UTC)
+	return resolver{image: s.db.ImageByName, seeds: seedsOf(s, &now)}
 }
 
 // resolve is the resolved options of one action.
@@ -117,19 +115,39 @@ func TestResolveCloudInit(t *testing.T) {
 		t.Fatal(err)
 	}
 	c := o.(*workflow.CloudInit)
+	phone := "http://10.0.0.1:7080/seed/" + r.seeds.token(scopePhone, w) + "/phone-home"
+	for text, wants := range map[string][]string{
+		c.UserData: {"ssh-ed25519 AAAA m1", "ssh-ed25519 BBBB everywhere", phone},
+		c.MetaData: {"ssh-ed25519 AAAA m1", "ssh-ed25519 BBBB everywhere", phone},
+	} {
+		for _, want := range wants {
+			if !strings.Contains(text, want) {
+				t.Errorf("no %q in\n%s", want, text)
+			}
+		}
+	}
 	if c.Partition != "2" || c.VendorData != "v" || !strings.Contains(c.UserData, "ssh-ed25519 AAAA m1") || !strings.HasPrefix(c.MetaData, "instance-id: \"01JD") {
 		t.Errorf("written out: %+v", c)
 	}
 	// Served: nothing that may be secret goes to the disk.
 	o, err = resolve(t, r, s.machine("m1"), w, workflow.KindCloudInit, &workflow.CloudInit{Disk: "largest", Serve: true, UserData: "password", VendorData: "password"})
-	want := workflow.CloudInit{Disk: "largest", MetaData: "instance-id: \"01JD0000000000000000000000\"\nseedfrom: \"http://10.0.0.1:7080/seed/token-of-w1/\"\n"}
+	want := workflow.CloudInit{Disk: "largest", MetaData: "instance-id: \"01JD0000000000000000000000\"\nseedfrom: \"http://10.0.0.1:7080/seed/" + r.seeds.token(scopeSeed, w) + "/\"\n"}
 	if err != nil || *o.(*workflow.CloudInit) != want {
 		t.Errorf("served: %+v, %v", o, err)
 	}
 	unknown := errors.New("the machine has no boot that knows our address")
-	r.base = func(context.Context, string) (string, error) { return "", unknown }
+	r.seeds.base = func(context.Context, string) (string, error) { return "", unknown }
 	if _, err := resolve(t, r, s.machine("m1"), w, workflow.KindCloudInit, &workflow.CloudInit{Serve: true}); !errors.Is(err, unknown) {
 		t.Errorf("no address: %v", err)
+	}
+	// Without our address there is no phone call, unless somebody waits for it.
+	o, err = resolve(t, r, s.machine("m1"), w, workflow.KindCloudInit, &workflow.CloudInit{})
+	if err != nil || strings.Contains(o.(*workflow.CloudInit).UserData, "phone_home") {
+		t.Errorf("no address, written out: %+v, %v", o, err)
+	}
+	w.Spec.WaitForPhoneHome = true
+	if _, err := resolve(t, r, s.machine("m1"), w, workflow.KindCloudInit, &workflow.CloudInit{}); !errors.Is(err, unknown) || !strings.Contains(err.Error(), "waitForPhoneHome") {
+		t.Errorf("no address, and a gate: %v", err)
 	}
 }
 

@@ -17,6 +17,8 @@ func seedsOf(s *site, now *time.Time) *seeds {
 	return &seeds{
 		key: []byte("0123456789abcdef0123456789abcdef"), now: func() time.Time { return *now },
 		workflow: s.db.Workflow, hardware: s.db.Hardware, subnets: s.db.View().Subnets,
+		base:         func(context.Context, string) (string, error) { return "http://10.0.0.1:7080", nil },
+		installation: "01JCINSTALLATION0000000000", sshKeys: []string{"ssh-ed25519 BBBB everywhere"},
 	}
 }
 
@@ -26,7 +28,7 @@ func TestSeedOfToken(t *testing.T) {
 	now := time.Date(2026, 11, 21, 3, 0, 0, 0, time.UTC)
 	served := seedsOf(s, &now)
 	w := s.start("install", "m1", workflow.KindCloudInit, &workflow.CloudInit{Serve: true, UserData: "#cloud-config\nx: 1\n", VendorData: "v"})
-	token := served.token(w)
+	token := served.token(scopeSeed, w)
 	for file, want := range map[string]string{
 		metadata.FileMetaData: `instance-id: "` + w.Meta.UID + `"`, metadata.FileUserData: "#cloud-config\nx: 1\n",
 		metadata.FileVendorData: "v", metadata.FileNetworkConfig: `"10.0.0.5/24"`,
@@ -43,7 +45,7 @@ func TestSeedOfToken(t *testing.T) {
 	// The installed system reads it after the workflow has ended, for a day.
 	_, err := s.engine.CancelWorkflow(t.Context(), "install", "test")
 	s.must(err)
-	now = now.Add(seedLife)
+	now = now.Add(scopeSeed.life())
 	if _, err := served.file(t.Context(), token, metadata.FileUserData); err != nil {
 		t.Errorf("at the end of its life: %v", err)
 	}
@@ -61,9 +63,9 @@ func TestForgedSeedTokens(t *testing.T) {
 	served := seedsOf(s, &now)
 	one := s.start("one", "m1", workflow.KindCloudInit, &workflow.CloudInit{Serve: true, UserData: "secret of one"})
 	two := s.start("two", "m2", workflow.KindCloudInit, &workflow.CloudInit{Serve: true, UserData: "secret of two"})
-	token := served.token(one)
+	token := served.token(scopeSeed, one)
 	p := strings.Split(token, ".")
-	q := strings.Split(served.token(two), ".")
+	q := strings.Split(served.token(scopeSeed, two), ".")
 	stranger := *served
 	stranger.key = []byte("another key")
 	gone := *one
@@ -77,8 +79,9 @@ func TestForgedSeedTokens(t *testing.T) {
 		"other workflow":  strings.Join([]string{q[0], q[1], p[2], p[3]}, "."),
 		"other MAC":       strings.Join([]string{p[0], p[1], p[2], q[3]}, "."),
 		"longer life":     strings.Join([]string{p[0], p[1], "99999999999", p[3]}, "."),
-		"another key":     stranger.token(one),
-		"no workflow":     served.token(&gone),
+		"phone":           served.token(scopePhone, one),
+		"another key":     stranger.token(scopeSeed, one),
+		"no workflow":     served.token(scopeSeed, &gone),
 		"a boot's form":   "rs1." + p[1] + "." + p[1] + "." + p[3],
 		"long":            token + strings.Repeat("A", 1000),
 		"hostile":         "../../etc/passwd",
@@ -109,13 +112,13 @@ func TestSeedWithoutOne(t *testing.T) {
 	now := time.Now()
 	served := seedsOf(s, &now)
 	w := s.start("wipe", "m1", workflow.KindDiskWipe, &workflow.DiskWipe{})
-	if b, err := served.file(t.Context(), served.token(w), metadata.FileUserData); !errors.Is(err, fs.ErrNotExist) {
+	if b, err := served.file(t.Context(), served.token(scopeSeed, w), metadata.FileUserData); !errors.Is(err, fs.ErrNotExist) {
 		t.Errorf("a workflow without cloudinit: %q, %v", b, err)
 	}
 	// What the store says is no "not found".
 	broken := errors.New("disk on fire")
 	served.workflow = func(context.Context, string) (*workflow.Workflow, error) { return nil, broken }
-	if _, err := served.file(t.Context(), served.token(w), metadata.FileUserData); !errors.Is(err, broken) {
+	if _, err := served.file(t.Context(), served.token(scopeSeed, w), metadata.FileUserData); !errors.Is(err, broken) {
 		t.Errorf("a store that fails: %v", err)
 	}
 }
