@@ -59,6 +59,12 @@ type List[T any] struct {
 	APIVersion string `json:"apiVersion"`
 	Kind       string `json:"kind"`
 	Items      []T    `json:"items"`
+	// Continue, where not empty, gets the next page: `?continue=`, with all else as it
+	// was asked.
+	Continue string `json:"continue,omitempty"`
+	// Total is how many records match in all; Remaining how many come after this page.
+	Total     int `json:"total,omitempty"`
+	Remaining int `json:"remaining,omitempty"`
 	// Cursor, of an EventList, is where to read on: `GET /events?after=`.
 	Cursor uint64 `json:"cursor,omitempty"`
 }
@@ -110,6 +116,10 @@ type Applied struct {
 	Kind   Kind    `json:"kind,omitempty"`
 	Name   string  `json:"name,omitempty"`
 	Result Outcome `json:"result"`
+	// Changes are the fields that differ, of a dry run; secrets are redacted.
+	Changes []Change `json:"changes,omitempty"`
+	// Skipped names what a forced delete leaves undone.
+	Skipped []string `json:"skipped,omitempty"`
 	// Detail and Errors say what is wrong, for an error.
 	Detail string                `json:"detail,omitempty"`
 	Errors []hardware.FieldError `json:"errors,omitempty"`
@@ -123,6 +133,7 @@ const (
 	OutcomeCreated   Outcome = "created"
 	OutcomeChanged   Outcome = "changed"
 	OutcomeUnchanged Outcome = "unchanged"
+	OutcomeDeleted   Outcome = "deleted"
 	OutcomeError     Outcome = "error"
 	// OutcomeSkipped: the document is right, but nothing is written while another
 	// one is wrong.
@@ -132,4 +143,6 @@ const (
 // ApplyResult is the answer of apply, in the order of the documents.
 type ApplyResult struct {
 	Results []Applied `json:"results"`
+	// DryRun: nothing was written.
+	DryRun bool `json:"dryRun,omitempty"`
 }

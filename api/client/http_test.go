@@ -59,7 +59,7 @@ func TestRequests(t *testing.T) {
 		want                         string
 	}{
 		{"no route", "GET", "/api/v1/hardwares", "", "", nil, 404, `did you mean /api/v1/hardware?`},
-		{"no method", "PATCH", "/api/v1/hardware/m1", "", "", nil, 405, `GET or PUT or DELETE`},
+		{"no method", "POST", "/api/v1/hardware/m1", "", "", nil, 405, `GET or PUT or PATCH or DELETE`},
 		{"workflows are not replaced", "PUT", "/api/v1/workflows/w", "", "{}", nil, 405, `GET or DELETE`},
 		{"unknown parameter", "GET", "/api/v1/events?hardwear=m1", "", "", nil, 400, `hardwear`},
 		{"form", "POST", "/api/v1/apply", "application/x-www-form-urlencoded", "x", nil, 415, `application/yaml`},

@@ -106,12 +106,15 @@ func TestRecords(t *testing.T) {
 	_, err = d.c.Hardware.Create(ctx, &hardware.Hardware{Meta: hardware.Meta{Name: "m3"}, Spec: hardware.Spec{UserData: hardware.Redacted, Interfaces: []hardware.NIC{{MAC: hardware.MAC{2}}}}})
 	wantProblem(t, err, http.StatusUnprocessableEntity, api.CodeInvalid, "(redacted)")
 	wantProblem(t, d.c.Subnets.Delete(ctx, "lan", 99999), http.StatusPreconditionFailed, api.CodeConflict, "revision")
+	if p := wantProblem(t, d.c.Subnets.Delete(ctx, "lan", 0), http.StatusConflict, api.CodeInUse, `in use by hardware "m1" (10.0.0.5)`); !strings.Contains(p.Hint, "rackstrap subnet delete lan --force") {
+		t.Errorf("hint %q", p.Hint)
+	}
+	d.must(d.c.Hardware.Delete(ctx, "m1", h.Meta.Revision))
 	d.must(d.c.Subnets.Delete(ctx, "lan", 0))
 	all, err := d.c.Subnets.List(ctx)
 	if err != nil || len(all) != 0 {
 		t.Errorf("got %v, %v", all, err)
 	}
-	d.must(d.c.Hardware.Delete(ctx, "m1", h.Meta.Revision))
 	if ls, err := d.c.Leases(ctx); err != nil || len(ls) != 0 {
 		t.Errorf("leases: %v, %v", ls, err)
 	}

@@ -28,7 +28,7 @@ func TestDecodeErrors(t *testing.T) {
 	t.Parallel()
 	for _, tc := range []struct{ name, text, want string }{
 		{"unknown field", "spec:\n  intrefaces: []\n", `spec.intrefaces: is not known here (did you mean interfaces?) (line 2)`},
-		{"unknown and far", "spec:\n  zzzzzzzzz: 1\n", `spec.zzzzzzzzz: is not known here (one of arch, hostname`},
+		{"unknown and far", "spec:\n  zzzzzzzzz: 1\n", `spec.zzzzzzzzz: is not known here (one of arch, assetTag, hostname`},
 		{"mac", "spec: {interfaces: [{mac: 52:54}]}", `spec.interfaces[0].mac: "52:54" is not a MAC address`},
 		{"prefix", "spec: {interfaces: [{addresses: [10.0.0.5]}]}", `spec.interfaces[0].addresses[0]: "10.0.0.5" is not an address with a prefix length`},
 		{"text for a list", "spec: {interfaces: none}", `spec.interfaces: is "none", wanted a list`},

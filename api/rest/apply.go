@@ -19,14 +19,15 @@ type planned struct {
 	result api.Applied
 	err    error
 	// write creates or changes the record.
-	write func(context.Context) (api.Outcome, error)
+	write func(context.Context) (api.Outcome, []api.Change, error)
 }
 
 // apply writes every document of the body, after all were found right by
 // themselves. What others name is written first; results are in the order of the
 // documents. With any error the answer is a problem with all results in it.
 func (s *server) apply(w http.ResponseWriter, r *http.Request) error {
-	if err := queryKnown(r.URL.Query()); err != nil {
+	s, err := s.forRequest(r)
+	if err != nil {
 		return err
 	}
 	docs, err := documents(w, r)
@@ -46,7 +47,7 @@ func (s *server) apply(w http.ResponseWriter, r *http.Request) error {
 		}
 	}
 	wrong += twice(plan)
-	if wrong > 0 {
+	if wrong > 0 && !s.dry { // a dry run says of the others what would be done
 		for _, p := range plan {
 			if p.err == nil {
 				p.result.Result = api.OutcomeSkipped
@@ -56,23 +57,26 @@ func (s *server) apply(w http.ResponseWriter, r *http.Request) error {
 	}
 	for _, k := range api.Kinds() {
 		for _, p := range plan {
-			if p.result.Kind != k {
+			if p.result.Kind != k || p.err != nil {
 				continue
 			}
 			if err := r.Context().Err(); err != nil {
 				return err
 			}
-			p.result.Result, p.err = p.write(r.Context())
+			p.result.Result, p.result.Changes, p.err = p.write(r.Context())
 			if p.err != nil {
 				wrong++
 				s.logInternal(r, p.err)
 			}
 		}
 	}
-	if wrong > 0 {
+	switch {
+	case wrong > 0 && s.dry:
+		return applyProblem(plan, api.CodeInvalid, fmt.Sprintf("%d of %d documents are wrong or cannot be written", wrong, len(plan)))
+	case wrong > 0:
 		return applyProblem(plan, api.CodePartiallyApplied, fmt.Sprintf("%d of %d documents were not written", wrong, len(plan)))
 	}
-	return writeJSON(w, http.StatusOK, api.ApplyResult{Results: results(plan)})
+	return writeJSON(w, http.StatusOK, api.ApplyResult{Results: results(plan), DryRun: s.dry})
 }
 
 // flatten replaces lists (kind: …List) by their items.
@@ -114,20 +118,20 @@ func (s *server) plan(i int, n *document.Node) *planned {
 	}
 	switch p.result.Kind {
 	case api.KindHardware:
-		planRecord(p, s.hardware, n)
+		planRecord(s, p, s.hardware, n)
 	case api.KindSubnet:
-		planRecord(p, s.subnets, n)
+		planRecord(s, p, s.subnets, n)
 	case api.KindTemplate:
-		planRecord(p, s.templates, n)
+		planRecord(s, p, s.templates, n)
 	case api.KindImage:
-		planRecord(p, s.images, n)
+		planRecord(s, p, s.images, n)
 	case api.KindWorkflow:
-		planRecord(p, s.workflows, n)
+		planRecord(s, p, s.workflows, n)
 	}
 	return p
 }
 
-func planRecord[T any](p *planned, rs *resource[T], n *document.Node) {
+func planRecord[T any](s *server, p *planned, rs *resource[T], n *document.Node) {
 	v, err := rs.decode(n, "")
 	if err == nil {
 		err = rs.check(v)
@@ -139,38 +143,46 @@ func planRecord[T any](p *planned, rs *resource[T], n *document.Node) {
 		p.err = err
 		return
 	}
-	p.write = func(ctx context.Context) (api.Outcome, error) {
-		// a record that somebody else changes meanwhile is looked at again
-		for range 5 {
-			old, err := rs.get(ctx, rs.meta(v).Name)
-			if errors.Is(err, workflow.ErrNotFound) {
-				err = rs.add(ctx, v)
-				if errors.Is(err, workflow.ErrExists) {
-					continue
-				}
-				return outcome(api.OutcomeCreated, err)
-			}
-			if err != nil {
-				return api.OutcomeError, err
-			}
-			changed, err := rs.replace(ctx, v, old, 0)
-			if errors.Is(err, workflow.ErrConflict) {
-				continue
-			}
-			if !changed {
-				return outcome(api.OutcomeUnchanged, err)
-			}
-			return outcome(api.OutcomeChanged, err)
-		}
-		return api.OutcomeError, workflow.ErrConflict
-	}
+	p.write = func(ctx context.Context) (api.Outcome, []api.Change, error) { return put(ctx, s, rs, v) }
 }
 
-func outcome(o api.Outcome, err error) (api.Outcome, error) {
-	if err != nil {
-		return api.OutcomeError, err
+// put creates the record or writes over the one of that name. One that somebody else
+// changes meanwhile is looked at again.
+func put[T any](ctx context.Context, s *server, rs *resource[T], v *T) (api.Outcome, []api.Change, error) {
+	var had uint64
+	for range overtakenTries {
+		old, err := rs.get(ctx, rs.meta(v).Name)
+		if errors.Is(err, workflow.ErrNotFound) {
+			err = rs.add(ctx, v)
+			if errors.Is(err, workflow.ErrExists) {
+				continue
+			}
+			return outcome(api.OutcomeCreated, nil, err)
+		}
+		if err != nil {
+			return api.OutcomeError, nil, err
+		}
+		written, changed, err := rs.replace(ctx, v, old, 0)
+		had = rs.meta(old).Revision
+		switch {
+		case errors.Is(err, workflow.ErrConflict):
+			continue
+		case err != nil || !changed:
+			return outcome(api.OutcomeUnchanged, nil, err)
+		case !s.dry:
+			return api.OutcomeChanged, nil, nil
+		}
+		changes, err := rs.changes(ctx, old, written)
+		return outcome(api.OutcomeChanged, changes, err)
 	}
-	return o, nil
+	return api.OutcomeError, nil, rs.overtaken(ctx, workflow.ErrConflict, rs.meta(v).Name, had, 0)
+}
+
+func outcome(o api.Outcome, changes []api.Change, err error) (api.Outcome, []api.Change, error) {
+	if err != nil {
+		return api.OutcomeError, nil, err
+	}
+	return o, changes, nil
 }
 
 // twice marks documents that have the kind and name of an earlier one.

@@ -31,6 +31,9 @@ type Deps struct {
 	// Fingerprint is the SHA-256 of the certificate of the HTTPS listener, in hex;
 	// empty, or nil, where there is none.
 	Fingerprint func() string
+	// Dry makes records and an engine like those above whose writes are thrown away,
+	// for one dry run; nil: there are none.
+	Dry func(context.Context) (Records, Engine, error)
 	// Version of the daemon.
 	Version string
 	Now     func() time.Time
@@ -57,7 +60,9 @@ type HardwareRecords interface {
 	UpdateHardware(ctx context.Context, h *hardware.Hardware) error
 	DeleteHardware(ctx context.Context, name string, rev uint64) error
 	HardwareByName(ctx context.Context, name string) (*hardware.Hardware, error)
-	ListHardware(ctx context.Context) ([]*hardware.Hardware, error)
+	// HardwareIndex lists all, by name. They are shared and must not be changed; a
+	// secret may read hardware.Redacted.
+	HardwareIndex() []*hardware.Hardware
 }
 
 // SubnetRecords keeps Subnets.

@@ -27,7 +27,8 @@ func hardwareResource(d Deps) *resource[hardware.Hardware] {
 			return out, nil
 		},
 		show:   func(_ context.Context, h *hardware.Hardware) (any, error) { return hardware.Redact(h), nil },
-		create: s.CreateHardware, update: s.UpdateHardware, remove: s.DeleteHardware, get: s.HardwareByName, list: s.ListHardware,
+		create: s.CreateHardware, update: s.UpdateHardware, remove: s.DeleteHardware, get: s.HardwareByName,
+		list: func(context.Context) ([]*hardware.Hardware, error) { return s.HardwareIndex(), nil },
 		sees: func(ctx context.Context, h *hardware.Hardware) (bool, error) { return CallerFrom(ctx).Sees(h), nil },
 	}
 }
@@ -42,6 +43,7 @@ func subnetResource(d Deps) *resource[hardware.Subnet] {
 		keep:   keepAll[hardware.Subnet],
 		show:   func(_ context.Context, n *hardware.Subnet) (any, error) { return n, nil },
 		create: s.CreateSubnet, update: s.UpdateSubnet, remove: s.DeleteSubnet, get: s.SubnetByName, list: s.ListSubnets,
+		users: subnetUsers(s), force: forceSubnet(s),
 	}
 }
 
@@ -81,6 +83,7 @@ func imageResource(d Deps, files *imageFiles) *resource[workflow.Image] {
 		create: func(ctx context.Context, i *workflow.Image) error { return files.write(ctx, i, s.CreateImage) },
 		update: func(ctx context.Context, i *workflow.Image) error { return files.write(ctx, i, s.UpdateImage) },
 		remove: files.remove, get: s.ImageByName, list: s.ListImages,
+		users: imageUsers(s),
 	}
 }
 

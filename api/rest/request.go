@@ -113,7 +113,11 @@ func queryKnown(q url.Values, known ...string) error {
 			found = found || n == k
 		}
 		if !found {
-			return badRequest("parameters here: "+strings.Join(known, ", "), "parameter %.40q is not known", k)
+			hint := "this route takes no parameters"
+			if len(known) > 0 {
+				hint = "parameters here: " + strings.Join(known, ", ")
+			}
+			return badRequest(hint, "parameter %.40q is not known", k)
 		}
 	}
 	return nil

@@ -7,9 +7,6 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
-	"strconv"
-
-	"github.com/go-chi/chi/v5"
 
 	"github.com/rackstrap/rackstrap/api"
 	"github.com/rackstrap/rackstrap/api/document"
@@ -37,6 +34,11 @@ type resource[T any] struct {
 	remove func(ctx context.Context, name string, rev uint64) error
 	get    func(ctx context.Context, name string) (*T, error)
 	list   func(context.Context) ([]*T, error)
+	// users names the records that need this one; nil: there can be none.
+	users func(context.Context, *T) ([]string, error)
+	// force removes a record that is used and says what was skipped; nil: that is not
+	// safe.
+	force func(ctx context.Context, v *T, rev uint64, users []string) (skipped []string, err error)
 	// sees reports whether the record exists for the caller of ctx; nil: it does for
 	// all who may use the route.
 	sees func(ctx context.Context, v *T) (bool, error)
@@ -149,169 +151,80 @@ func (rs *resource[T]) same(a, b *T) bool {
 	return x != nil && bytes.Equal(x, y)
 }
 
-// add creates the record.
+// add creates the record; its name is then in v, where the engine chose it.
 func (rs *resource[T]) add(ctx context.Context, v *T) error {
 	m := rs.meta(v)
 	m.UID, m.Revision, m.Created = "", 0, hardware.Meta{}.Created
-	v, lost := rs.keep(v, nil)
+	kept, lost := rs.keep(v, nil)
 	if len(lost) > 0 {
 		return rs.invalid(m.Name, lost)
 	}
-	return rs.create(ctx, v)
+	err := rs.create(ctx, kept)
+	m.Name = rs.meta(kept).Name
+	return err
 }
 
-// replace writes the record over old, unless nothing would change. match is the
-// revision of If-Match, 0 for none.
-func (rs *resource[T]) replace(ctx context.Context, v, old *T, match uint64) (changed bool, err error) {
+// replace writes the record over old, unless nothing would change, and returns it as
+// it is written. match is the revision of If-Match, 0 for none. workflow.ErrConflict
+// where somebody else wrote it meanwhile.
+func (rs *resource[T]) replace(ctx context.Context, v, old *T, match uint64) (written *T, changed bool, err error) {
 	m, om := rs.meta(v), rs.meta(old)
-	stale := func(status int, rev uint64) error {
-		return &api.Problem{
-			Status: status, Code: api.CodeConflict, Revision: om.Revision,
-			Detail: fmt.Sprintf("%s %q is at revision %d, not %d: somebody changed it", rs.kind.Word(), om.Name, om.Revision, rev),
-			Hint:   fmt.Sprintf("read it again, then repeat the change: rackstrap %s get %s -o yaml", rs.kind.Word(), om.Name),
-		}
-	}
 	if match != 0 && match != om.Revision {
-		return false, stale(http.StatusPreconditionFailed, match)
+		return nil, false, rs.stale(om, match, true)
 	}
 	v, lost := rs.keep(v, old)
 	if len(lost) > 0 {
-		return false, rs.invalid(om.Name, lost)
+		return nil, false, rs.invalid(om.Name, lost)
 	}
 	if rs.same(v, old) {
-		return false, nil
+		return old, false, nil
 	}
 	if m.UID != "" && m.UID != om.UID {
-		return false, rs.invalid(om.Name, []hardware.FieldError{{Field: "metadata.uid", Detail: fmt.Sprintf("%.60q is another record's (leave it out)", m.UID)}})
+		return nil, false, rs.invalid(om.Name, []hardware.FieldError{{Field: "metadata.uid", Detail: fmt.Sprintf("%.60q is another record's (leave it out)", m.UID)}})
 	}
 	if m.Revision != 0 && m.Revision != om.Revision {
-		return false, stale(http.StatusConflict, m.Revision)
+		return nil, false, rs.stale(om, m.Revision, false)
 	}
 	if rs.update == nil {
-		return false, &api.Problem{
-			Status: http.StatusConflict, Code: api.CodeConflict,
+		return nil, false, &api.Problem{
+			Status: http.StatusConflict, Code: api.CodeConflict, Revision: om.Revision,
 			Detail: fmt.Sprintf("%s %q exists with another spec, and that is written once", rs.kind.Word(), om.Name), Hint: "choose another name",
 		}
 	}
 	nm := rs.meta(v)
 	nm.UID, nm.Revision, nm.Created = om.UID, om.Revision, om.Created
-	err = rs.update(ctx, v)
-	if errors.Is(err, workflow.ErrConflict) && match != 0 {
-		return false, stale(http.StatusPreconditionFailed, match)
+	if err := rs.update(ctx, v); err != nil {
+		return nil, false, err
 	}
-	return err == nil, err
+	return v, true, nil
 }
 
-// answer writes the record as it is now.
-func (rs *resource[T]) answer(ctx context.Context, w http.ResponseWriter, status int, name string) error {
-	v, err := rs.find(ctx, name)
-	if err != nil {
-		return err
+// stale says that a record is not at the revision that was demanded, by If-Match (RFC
+// 9110 section 13.1.1) or in the document.
+func (rs *resource[T]) stale(now *hardware.Meta, wanted uint64, precondition bool) error {
+	p := &api.Problem{
+		Status: http.StatusConflict, Code: api.CodeConflict, Revision: now.Revision,
+		Detail: fmt.Sprintf("%s %q is at revision %d, not %d: somebody changed it", rs.kind.Word(), now.Name, now.Revision, wanted),
+		Hint:   fmt.Sprintf("read it again, then repeat the change: rackstrap %s get %s -o yaml", rs.kind.Word(), now.Name),
 	}
-	raw, err := rs.marshal(ctx, v)
-	if err != nil {
-		return err
+	if precondition {
+		p.Status = http.StatusPreconditionFailed
 	}
-	w.Header().Set("ETag", `"`+strconv.FormatUint(rs.meta(v).Revision, 10)+`"`)
-	return writeJSON(w, status, raw)
+	return p
 }
 
-func (rs *resource[T]) marshal(ctx context.Context, v *T) (json.RawMessage, error) {
-	shown, err := rs.show(ctx, v)
-	if err != nil {
-		return nil, err
-	}
-	return api.Marshal(rs.kind, shown)
-}
-
-func (rs *resource[T]) serveList(_ *server, w http.ResponseWriter, r *http.Request) error {
-	if err := queryKnown(r.URL.Query()); err != nil {
+// overtaken makes a workflow.ErrConflict, met while writing over revision had, a
+// problem that tells the current one.
+func (rs *resource[T]) overtaken(ctx context.Context, err error, name string, had, match uint64) error {
+	if !errors.Is(err, workflow.ErrConflict) {
 		return err
 	}
-	all, err := rs.all(r.Context())
-	if err != nil {
-		return err
+	now, gerr := rs.find(ctx, name)
+	if gerr != nil {
+		return gerr
 	}
-	out := api.List[json.RawMessage]{APIVersion: api.Version, Kind: string(rs.kind) + "List", Items: make([]json.RawMessage, len(all))}
-	for i, v := range all {
-		if out.Items[i], err = rs.marshal(r.Context(), v); err != nil {
-			return err
-		}
+	if match != 0 {
+		return rs.stale(rs.meta(now), match, true)
 	}
-	return writeJSON(w, http.StatusOK, out)
-}
-
-func (rs *resource[T]) serveGet(_ *server, w http.ResponseWriter, r *http.Request) error {
-	return rs.answer(r.Context(), w, http.StatusOK, chi.URLParam(r, "name"))
-}
-
-func (rs *resource[T]) serveCreate(_ *server, w http.ResponseWriter, r *http.Request) error {
-	n, err := document1(w, r)
-	if err != nil {
-		return err
-	}
-	v, err := rs.decode(n, "")
-	if err != nil {
-		return err
-	}
-	if err := rs.check(v); err != nil {
-		return err
-	}
-	if err := rs.add(r.Context(), v); err != nil {
-		return err
-	}
-	name := rs.meta(v).Name
-	w.Header().Set("Location", api.Base+"/"+rs.kind.Path()+"/"+name)
-	return rs.answer(r.Context(), w, http.StatusCreated, name)
-}
-
-func (rs *resource[T]) serveReplace(_ *server, w http.ResponseWriter, r *http.Request) error {
-	name := chi.URLParam(r, "name")
-	match, err := ifMatch(r)
-	if err != nil {
-		return err
-	}
-	n, err := document1(w, r)
-	if err != nil {
-		return err
-	}
-	v, err := rs.decode(n, name)
-	if err != nil {
-		return err
-	}
-	if err := rs.check(v); err != nil {
-		return err
-	}
-	old, err := rs.find(r.Context(), name)
-	if err != nil {
-		return err
-	}
-	if _, err := rs.replace(r.Context(), v, old, match); err != nil {
-		return err
-	}
-	return rs.answer(r.Context(), w, http.StatusOK, name)
-}
-
-func (rs *resource[T]) serveDelete(_ *server, w http.ResponseWriter, r *http.Request) error {
-	name := chi.URLParam(r, "name")
-	match, err := ifMatch(r)
-	if err != nil {
-		return err
-	}
-	old, err := rs.find(r.Context(), name)
-	if err != nil {
-		return err
-	}
-	err = rs.remove(r.Context(), name, match)
-	if errors.Is(err, workflow.ErrConflict) && match != 0 {
-		return &api.Problem{
-			Status: http.StatusPreconditionFailed, Code: api.CodeConflict, Revision: rs.meta(old).Revision,
-			Detail: fmt.Sprintf("%s %q is at revision %d, not %d: somebody changed it", rs.kind.Word(), name, rs.meta(old).Revision, match), Hint: "read it again",
-		}
-	}
-	if err != nil {
-		return err
-	}
-	w.WriteHeader(http.StatusNoContent)
-	return nil
+	return rs.stale(rs.meta(now), had, false)
 }

@@ -23,7 +23,8 @@ type Route struct {
 	// In and Out are zero values of the bodies' types; nil where there is none, and
 	// an io.Reader's type where the body is a stream.
 	In, Out any
-	// Query lists the parameters it reads from the URL.
+	// Query lists the parameters that it reads from the URL; others are refused: a
+	// misspelt filter must not list everything.
 	Query  []string
 	handle func(*server, http.ResponseWriter, *http.Request) error
 }
@@ -33,7 +34,7 @@ type Route struct {
 func Routes() []Route {
 	routes := []Route{
 		{Method: http.MethodGet, Path: "/version", Does: "Say what the daemon is", Role: RoleViewer, Claimer: true, Out: api.VersionInfo{}, handle: (*server).version},
-		{Method: http.MethodPost, Path: "/apply", Does: "Create or change every record of a multi-document body", Role: RoleOperator, Out: api.ApplyResult{}, handle: (*server).apply},
+		{Method: http.MethodPost, Path: "/apply", Does: "Create or change every record of a multi-document body", Role: RoleOperator, Out: api.ApplyResult{}, Query: []string{"dryRun"}, handle: (*server).apply},
 		{Method: http.MethodGet, Path: "/hardware/{name}/timeline", Does: "Tell what happened to a machine, boot by boot", Role: RoleViewer, Claimer: true, Out: api.Timeline{}, Query: []string{"boot", "limit"}, handle: (*server).timeline},
 		{Method: http.MethodPost, Path: "/hardware/{name}/hold", Does: "Put a machine on hold, or take it off", Role: RoleOperator, In: api.Hold{}, Out: hardware.Hardware{}, handle: (*server).hold},
 		{Method: http.MethodPut, Path: "/images/{name}/blob", Does: "Upload the file of an image; the record is made or changed", Role: RoleOperator, In: blobBody{}, Out: workflow.Image{}, Query: []string{"checksum", "format", "arch", "description"}, handle: (*server).upload},
@@ -44,32 +45,52 @@ func Routes() []Route {
 	}
 	routes = append(routes, tokenRoutes()...)
 	routes = append(routes, lifecycleRoutes()...)
-	routes = append(routes, recordRoutes(api.KindHardware, true, func(s *server) *resource[hardware.Hardware] { return s.hardware })...)
-	routes = append(routes, recordRoutes(api.KindSubnet, true, func(s *server) *resource[hardware.Subnet] { return s.subnets })...)
-	routes = append(routes, recordRoutes(api.KindTemplate, true, func(s *server) *resource[workflow.Template] { return s.templates })...)
-	routes = append(routes, recordRoutes(api.KindImage, true, func(s *server) *resource[workflow.Image] { return s.images })...)
-	return append(routes, recordRoutes(api.KindWorkflow, false, func(s *server) *resource[workflow.Workflow] { return s.workflows })...)
+	routes = append(routes, recordRoutes(api.KindHardware, true, hardwareListing(), func(s *server) *resource[hardware.Hardware] { return s.hardware })...)
+	routes = append(routes, recordRoutes(api.KindSubnet, true, subnetListing(), func(s *server) *resource[hardware.Subnet] { return s.subnets })...)
+	routes = append(routes, recordRoutes(api.KindTemplate, true, listing[workflow.Template]{}, func(s *server) *resource[workflow.Template] { return s.templates })...)
+	routes = append(routes, recordRoutes(api.KindImage, true, listing[workflow.Image]{}, func(s *server) *resource[workflow.Image] { return s.images })...)
+	return append(routes, recordRoutes(api.KindWorkflow, false, workflowListing(), func(s *server) *resource[workflow.Workflow] { return s.workflows })...)
 }
 
 // recordRoutes are the routes that all kinds share. A kind whose spec is written
-// once has no PUT.
-func recordRoutes[T any](k api.Kind, replace bool, of func(*server) *resource[T]) []Route {
+// once has no PUT and no PATCH.
+func recordRoutes[T any](k api.Kind, replace bool, l listing[T], of func(*server) *resource[T]) []Route {
 	type handler = func(*resource[T], *server, http.ResponseWriter, *http.Request) error
 	with := func(h handler) func(*server, http.ResponseWriter, *http.Request) error {
 		return func(s *server, w http.ResponseWriter, r *http.Request) error { return h(of(s), s, w, r) }
+	}
+	// change is a route that may be asked for as a dry run
+	change := func(h handler) func(*server, http.ResponseWriter, *http.Request) error {
+		return func(s *server, w http.ResponseWriter, r *http.Request) error {
+			on, err := s.forRequest(r)
+			if err != nil {
+				return err
+			}
+			return h(of(on), on, w, r)
+		}
+	}
+	list := func(rs *resource[T], s *server, w http.ResponseWriter, r *http.Request) error {
+		return rs.serveList(s, l, w, r)
 	}
 	var record T
 	// what claims and provision name; networks are none of a claimer's business
 	claimer := k != api.KindSubnet
 	all, one, word := "/"+k.Path(), "/"+k.Path()+"/{name}", k.Word()
 	routes := []Route{
-		{Method: http.MethodGet, Path: all, Does: "List every " + word, Role: RoleViewer, Claimer: claimer, Out: api.List[T]{}, handle: with((*resource[T]).serveList)},
-		{Method: http.MethodPost, Path: all, Does: "Create a " + word, Role: RoleOperator, In: record, Out: record, handle: with((*resource[T]).serveCreate)},
+		{Method: http.MethodGet, Path: all, Does: "List every " + word + ", filtered, sorted and in pages", Role: RoleViewer, Claimer: claimer, Out: api.List[T]{}, Query: l.params(), handle: with(list)},
+		{Method: http.MethodPost, Path: all, Does: "Create a " + word, Role: RoleOperator, In: record, Out: record, Query: []string{"dryRun"}, handle: change((*resource[T]).serveCreate)},
 		{Method: http.MethodGet, Path: one, Does: "Read a " + word, Role: RoleViewer, Claimer: claimer, Out: record, handle: with((*resource[T]).serveGet)},
-		{Method: http.MethodDelete, Path: one, Does: "Delete a " + word, Role: RoleOperator, handle: with((*resource[T]).serveDelete)},
+		{Method: http.MethodDelete, Path: one, Does: "Delete a " + word + ", or, with force, one that is in use, where that is safe", Role: RoleOperator, Out: api.Deleted{}, Query: []string{"dryRun", "force"}, handle: change((*resource[T]).serveDelete)},
 	}
 	if replace {
-		routes = append(routes, Route{Method: http.MethodPut, Path: one, Does: "Replace a " + word + " that exists", Role: RoleOperator, In: record, Out: record, handle: with((*resource[T]).serveReplace)})
+		routes = append(
+			routes,
+			Route{Method: http.MethodPut, Path: one, Does: "Replace a " + word + " that exists", Role: RoleOperator, In: record, Out: record, Query: []string{"dryRun"}, handle: change((*resource[T]).serveReplace)},
+			Route{Method: http.MethodPatch, Path: one, Does: "Change fields of a " + word + " (JSON merge patch, RFC 7396)", Role: RoleOperator, In: mergePatch{}, Out: record, Query: []string{"dryRun"}, handle: change((*resource[T]).servePatch)},
+		)
 	}
 	return routes
 }
+
+// mergePatch marks a body that is a JSON merge patch.
+type mergePatch map[string]any

@@ -20,6 +20,8 @@ type server struct {
 	files     *imageFiles
 	progress  progressBoard
 	wrong     *wrongTokens
+	// dry: what is written is thrown away; see asDry.
+	dry bool
 }
 
 // API answers all Routes. It is itself the handler for a unix socket that only root
@@ -41,14 +43,7 @@ func (a *API) serveAs(c Caller, w http.ResponseWriter, r *http.Request) {
 // New makes the API. Streams end when the request's context does, so let
 // http.Server.BaseContext end when the daemon stops.
 func New(d Deps) *API {
-	s := &server{Deps: d, files: &imageFiles{deps: d}, wrong: newWrongTokens(d.Now)}
-	s.hardware = hardwareResource(d)
-	s.subnets = subnetResource(d)
-	s.templates = templateResource(d)
-	s.images = imageResource(d, s.files)
-	s.workflows = workflowResource(d)
-	s.progress.deps = d
-
+	s := newServer(d)
 	r := chi.NewRouter()
 	for _, route := range Routes() {
 		r.Method(route.Method, api.Base+route.Path, s.serve(route))
@@ -59,6 +54,17 @@ func New(d Deps) *API {
 	return &API{server: s, router: r}
 }
 
+func newServer(d Deps) *server {
+	s := &server{Deps: d, files: &imageFiles{deps: d}, wrong: newWrongTokens(d.Now)}
+	s.hardware = hardwareResource(d)
+	s.subnets = subnetResource(d)
+	s.templates = templateResource(d)
+	s.images = imageResource(d, s.files)
+	s.workflows = workflowResource(d)
+	s.progress.deps = d
+	return s
+}
+
 // serve runs a route for a caller who may use it, and turns its error into a problem.
 func (s *server) serve(route Route) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
@@ -66,6 +72,9 @@ func (s *server) serve(route Route) http.HandlerFunc {
 		w.Header().Set("X-Content-Type-Options", "nosniff")
 		caller := CallerFrom(r.Context())
 		err := caller.mayUse(route)
+		if err == nil {
+			err = queryKnown(r.URL.Query(), route.Query...)
+		}
 		if err == nil {
 			err = route.handle(s, w, r)
 		}

@@ -17,9 +17,6 @@ type Strangers interface {
 }
 
 func (s *server) strangers(w http.ResponseWriter, r *http.Request) error {
-	if err := queryKnown(r.URL.Query()); err != nil {
-		return err
-	}
 	items := []api.Stranger{}
 	if s.Strangers != nil {
 		items = append(items, s.Strangers.Strangers()...)

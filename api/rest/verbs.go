@@ -22,9 +22,6 @@ func (s *server) version(w http.ResponseWriter, _ *http.Request) error {
 }
 
 func (s *server) leases(w http.ResponseWriter, r *http.Request) error {
-	if err := queryKnown(r.URL.Query()); err != nil {
-		return err
-	}
 	all, err := s.Records.ListLeases(r.Context())
 	if err != nil {
 		return err
@@ -119,7 +116,7 @@ func (s *server) keep(r *http.Request, v, old *workflow.Image, match uint64) err
 	if old == nil {
 		return s.images.add(r.Context(), v)
 	}
-	_, err = s.images.replace(r.Context(), v, old, match)
+	_, _, err = s.images.replace(r.Context(), v, old, match)
 	return err
 }
 
