@@ -23,7 +23,7 @@ type DryStore interface {
 func (e *Engine) Dry(ctx context.Context, s DryStore, resolve func(context.Context, *hardware.Hardware, *Workflow, *Action) (json.RawMessage, error)) (*Engine, error) {
 	c := e.c
 	c.Store, c.Templates, c.HardwareByName, c.Resolve = s, s.TemplateByName, s.HardwareByName, resolve
-	c.Note = func(Event) {}
+	c.Note, c.Power = func(Event) {}, noPower{}
 	dry := NewEngine(c)
 	active, err := s.ActiveWorkflows(ctx)
 	if err != nil {
@@ -33,4 +33,12 @@ func (e *Engine) Dry(ctx context.Context, s DryStore, resolve func(context.Conte
 		dry.machine(w.Status.HardwareUID).active = w.Meta.Name
 	}
 	return dry, nil
+}
+
+// noPower switches nothing.
+type noPower struct{}
+
+// Do implements Power.
+func (noPower) Do(_ context.Context, h *hardware.Hardware, action, _ string) (PowerOutcome, error) {
+	return PowerOutcome{State: h.Status.Power.State, Message: "would be asked for: " + action}, nil
 }
