@@ -42,6 +42,17 @@ type daemon struct {
 	log strings.Builder
 }
 
+// dry makes the store and the engine of one dry run.
+func (d *daemon) dry(ctx context.Context) (rest.Records, rest.Engine, error) {
+	db := d.db.Dry()
+	e, err := d.e.Dry(ctx, db, resolve)
+	return db, e, err
+}
+
+func resolve(_ context.Context, _ *hardware.Hardware, _ *workflow.Workflow, a *workflow.Action) (json.RawMessage, error) {
+	return a.With, nil
+}
+
 type noLogs struct{}
 
 func (noLogs) Append(workflow.Assignment, []byte) error { return nil }
@@ -111,10 +122,8 @@ func startWith(t *testing.T, blobs rest.Blobs) *daemon {
 	log := slog.New(slog.NewTextHandler(d, nil))
 	d.e = workflow.NewEngine(workflow.Config{
 		Store: d.db, Templates: d.db.TemplateByName, HardwareByName: d.db.HardwareByName,
-		Resolve: func(_ context.Context, _ *hardware.Hardware, _ *workflow.Workflow, a *workflow.Action) (json.RawMessage, error) {
-			return a.With, nil
-		},
-		Logs: noLogs{}, TokenKey: make([]byte, 32), Now: time.Now, Log: log, Note: func(workflow.Event) {},
+		Resolve: resolve,
+		Logs:    noLogs{}, TokenKey: make([]byte, 32), Now: time.Now, Log: log, Note: func(workflow.Event) {},
 	})
 	ctx, cancel := context.WithCancel(t.Context())
 	done := make(chan error, 2)
@@ -127,7 +136,7 @@ func startWith(t *testing.T, blobs rest.Blobs) *daemon {
 	d.must(err)
 	t.Cleanup(func() { _ = os.RemoveAll(sdir) })
 	d.socket = filepath.Join(sdir, "s")
-	h := rest.New(rest.Deps{Records: d.db, Engine: d.e, Blobs: blobs, Version: "test", Now: time.Now, Log: log})
+	h := rest.New(rest.Deps{Records: d.db, Engine: d.e, Dry: d.dry, Blobs: blobs, Version: "test", Now: time.Now, Log: log})
 	d.listen(h)
 	d.c = client.New(client.Options{Socket: d.socket})
 	t.Cleanup(d.c.Close)

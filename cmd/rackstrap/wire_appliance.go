@@ -38,6 +38,7 @@ type appliance struct {
 	recorder *store.Recorder
 	blobs    *image.Store
 	engine   *workflow.Engine
+	resolver resolver
 	id       identity
 	assets   *ipxe.Assets
 	unknown  *dhcp.StrangerRing
@@ -87,10 +88,10 @@ func newAppliance(ctx context.Context, c config, log *slog.Logger) (_ *appliance
 		return nil, err
 	}
 	a.recorder = store.NewRecorder(a.db, log)
-	r := resolver{image: a.db.ImageByName, seeds: a.seeds()}
+	a.resolver = resolver{image: a.db.ImageByName, seeds: a.seeds()}
 	a.engine = workflow.NewEngine(workflow.Config{
 		Store: meteredEngineStore{a.db, a.meters}, Templates: a.db.TemplateByName, HardwareByName: a.db.HardwareByName,
-		Resolve: r.resolve, Logs: logs, Note: a.recorder.Note, Machines: a.db.View().Hardware, Subnets: a.db.View().Subnets,
+		Resolve: a.resolver.resolve, Logs: logs, Note: a.recorder.Note, Machines: a.db.View().Hardware, Subnets: a.db.View().Subnets,
 		TokenKey: a.id.tokenKey, Now: time.Now, Log: log, Power: newPower(a.reg),
 	})
 	a.meters.watch(a.reg, a.engine.Stats, a.recorder.Dropped)
@@ -199,7 +200,7 @@ func (a *appliance) restPart() (part, error) {
 	}
 	a.api = rest.New(rest.Deps{
 		Records: a.db, Engine: a.engine, Blobs: blobAdapter{a.blobs}, Strangers: strangers{a.unknown, a.db.View()},
-		Tokens: a.db, Audit: a.db.AppendEvent, Note: a.recorder.Note,
+		Dry: a.dry, Tokens: a.db, Audit: a.db.AppendEvent, Note: a.recorder.Note,
 		Metrics: promhttp.HandlerFor(a.reg, promhttp.HandlerOpts{}), Fingerprint: a.fingerprint,
 		Version: version, Now: time.Now, Log: a.log,
 	})

@@ -89,6 +89,17 @@ func (bench) Do(_ context.Context, h *hardware.Hardware, action, _ string) (work
 	return workflow.PowerOutcome{Driver: "manual", Message: "press the button of " + h.Meta.Name + ": " + action}, nil
 }
 
+// dry makes the store and the engine of one dry run.
+func (d *daemon) dry(ctx context.Context) (rest.Records, rest.Engine, error) {
+	db := d.db.Dry()
+	e, err := d.e.Dry(ctx, db, resolve)
+	return db, e, err
+}
+
+func resolve(_ context.Context, _ *hardware.Hardware, _ *workflow.Workflow, a *workflow.Action) (json.RawMessage, error) {
+	return a.With, nil
+}
+
 type noLogs struct{}
 
 func (noLogs) Append(workflow.Assignment, []byte) error { return nil }
@@ -119,10 +130,8 @@ func newDaemon(env *testscript.Env) (*daemon, error) {
 	log := slog.New(slog.DiscardHandler)
 	d.e = workflow.NewEngine(workflow.Config{
 		Store: d.db, Templates: d.db.TemplateByName, HardwareByName: d.db.HardwareByName,
-		Resolve: func(_ context.Context, _ *hardware.Hardware, _ *workflow.Workflow, a *workflow.Action) (json.RawMessage, error) {
-			return a.With, nil
-		},
-		Power: bench{}, Machines: d.db.View().Hardware, Subnets: d.db.View().Subnets,
+		Resolve: resolve,
+		Power:   bench{}, Machines: d.db.View().Hardware, Subnets: d.db.View().Subnets,
 		Logs: noLogs{}, TokenKey: make([]byte, 32), Now: d.now, Log: log, Note: func(workflow.Event) {},
 	})
 	done := make(chan error, 3)
@@ -136,7 +145,7 @@ func newDaemon(env *testscript.Env) (*daemon, error) {
 		return nil, err
 	}
 	srv := &http.Server{
-		Handler:     rest.New(rest.Deps{Records: d.db, Engine: d.e, Blobs: files{img}, Strangers: unknown{time.Now}, Version: "1.2.3", Now: time.Now, Log: log}),
+		Handler:     rest.New(rest.Deps{Records: d.db, Engine: d.e, Dry: d.dry, Blobs: files{img}, Strangers: unknown{time.Now}, Version: "1.2.3", Now: time.Now, Log: log}),
 		BaseContext: func(net.Listener) context.Context { return ctx },
 	}
 	go func() { done <- srv.Serve(l) }()
