@@ -30,6 +30,12 @@ type WipedDisk struct {
 	Verified int64 `json:"verified"`
 }
 
+// How a disk was wiped.
+const (
+	WipedByDiscard   = "discard"
+	WipedByOverwrite = "overwrite"
+)
+
 // PowerState is what a BMC says of a machine, or what follows from what was seen.
 type PowerState string
 

@@ -221,3 +221,17 @@ func TestProgressText(t *testing.T) {
 		t.Error("the same line twice")
 	}
 }
+
+// The proof of a wipe goes along with a success only.
+func TestReportOfWipe(t *testing.T) {
+	t.Parallel()
+	a := &workerpb.Assign{Assignment: &workerpb.Assignment{Workflow: "W"}}
+	res := action.Result{Disk: "/dev/sda", Wiped: []hardware.WipedDisk{{Path: "/dev/sda", Serial: "S\x1b1", Bytes: 10, Method: "discard", Verified: 8}}}
+	r := report(a, res, nil, nil)
+	if w := r.GetWiped(); len(w) != 1 || w[0].GetPath() != "/dev/sda" || w[0].GetSerial() != "S 1" || w[0].GetBytes() != 10 || w[0].GetMethod() != "discard" || w[0].GetVerified() != 8 {
+		t.Errorf("%v", r)
+	}
+	if r := report(a, res, errors.New("broken"), nil); len(r.GetWiped()) != 0 {
+		t.Errorf("a failure says %v", r)
+	}
+}

@@ -21,6 +21,11 @@ func report(a *workerpb.Assign, res action.Result, err, cause error) *workerpb.R
 		Assignment: a.GetAssignment(), Outcome: workerpb.Outcome_OUTCOME_SUCCEEDED, Message: res.Message,
 		SourceBytes: res.SourceBytes, WrittenBytes: res.WrittenBytes, Disk: res.Disk, Checksum: res.Checksum,
 	}
+	if err == nil {
+		for _, d := range res.Wiped {
+			r.Wiped = append(r.Wiped, &workerpb.WipedDisk{Path: d.Path, Serial: hardware.PlainText(d.Serial, maxNote), Bytes: d.Bytes, Method: d.Method, Verified: d.Verified})
+		}
+	}
 	if err != nil {
 		var unknown unknownKindError
 		r.Outcome, r.Message = workerpb.Outcome_OUTCOME_FAILED, err.Error()

@@ -24,6 +24,8 @@ const (
 	KindFileWrite     Kind = "file.write"
 	KindNetworkConfig Kind = "network.config"
 	KindCloudInit     Kind = "cloudinit"
+	KindIgnition      Kind = "ignition"
+	KindSeedPartition Kind = "seed.partition"
 	KindReboot        Kind = "reboot"
 	KindPowerOff      Kind = "poweroff"
 )
@@ -49,6 +51,8 @@ func kinds() map[Kind]kindInfo {
 		KindFileWrite:     {func() Options { return new(FileWrite) }, 2 * time.Minute, 1},
 		KindNetworkConfig: {func() Options { return new(NetworkConfig) }, 2 * time.Minute, 1},
 		KindCloudInit:     {func() Options { return new(CloudInit) }, 2 * time.Minute, 1},
+		KindIgnition:      {func() Options { return new(Ignition) }, 2 * time.Minute, 1},
+		KindSeedPartition: {func() Options { return new(SeedPartition) }, 2 * time.Minute, 1},
 		KindReboot:        {func() Options { return new(Reboot) }, 2 * time.Minute, 1},
 		KindPowerOff:      {func() Options { return new(PowerOff) }, 2 * time.Minute, 1},
 	}

@@ -65,16 +65,27 @@ func (p Partition) check(c *hardware.Checker, field string) {
 // DiskWipe destroys what is on a disk.
 type DiskWipe struct {
 	Disk Disk `json:"disk,omitempty"`
-	// Mode is quick (partition tables and signatures, discard; the default) or
-	// zero (every byte overwritten, samples read back).
+	// Mode is quick (partition tables and signatures, discard; the default), zero
+	// (every byte overwritten, samples read back) or verified (discarded where that
+	// was seen to leave zeros, else overwritten; what was read back is reported for
+	// each disk in [Result], and a machine is released by that only).
 	Mode string `json:"mode,omitempty"`
 }
+
+// The modes of a [DiskWipe].
+const (
+	WipeQuick    = "quick"
+	WipeZero     = "zero"
+	WipeVerified = "verified"
+)
 
 // Validate implements Options.
 func (o *DiskWipe) Validate(c *hardware.Checker, at string) {
 	o.Disk.check(c, at+".disk", true)
-	if o.Mode != "" && o.Mode != "quick" && o.Mode != "zero" {
-		c.Addf(at+".mode", "%q is not known (quick or zero)", o.Mode)
+	switch o.Mode {
+	case "", WipeQuick, WipeZero, WipeVerified:
+	default:
+		c.Addf(at+".mode", "%q is not known (quick, zero or verified)", o.Mode)
 	}
 }
 
@@ -113,6 +124,7 @@ func (o *ImageWrite) Validate(c *hardware.Checker, at string) {
 	default:
 		c.Addf(at+".format", "%q is not known (auto, raw, gz, xz, zst or bz2)", o.Format)
 	}
+	checkSize(c, at+".ca", o.CA, maxShortText)
 	if o.Insecure && o.Checksum == "" {
 		c.Addf(at+".insecure", "needs a checksum")
 	}
@@ -149,6 +161,7 @@ func (o *FileWrite) Validate(c *hardware.Checker, at string) {
 	if _, err := o.FileMode(); err != nil {
 		c.Add(at+".mode", err)
 	}
+	checkSize(c, at+".content", o.Content, maxText)
 	if o.UID < 0 || o.GID < 0 {
 		c.Addf(at+".uid", "uid and gid cannot be negative")
 	}
@@ -188,6 +201,7 @@ func (o *NetworkConfig) Validate(c *hardware.Checker, at string) {
 	default:
 		c.Addf(at+".renderer", "%q is not known (auto, nocloud, netplan or networkd)", o.Renderer)
 	}
+	checkSize(c, at+".config", o.Config, maxShortText)
 }
 
 // CloudInit writes a NoCloud seed and pins cloud-init's data source to it.
@@ -208,6 +222,9 @@ type CloudInit struct {
 func (o *CloudInit) Validate(c *hardware.Checker, at string) {
 	o.Disk.check(c, at+".disk", false)
 	o.Partition.check(c, at+".partition")
+	checkSize(c, at+".userData", o.UserData, maxText)
+	checkSize(c, at+".vendorData", o.VendorData, maxText)
+	checkSize(c, at+".metaData", o.MetaData, maxShortText)
 }
 
 // Reboot restarts the machine, after its success was acknowledged.

@@ -5,6 +5,7 @@ import (
 	"google.golang.org/grpc/status"
 
 	"github.com/rackstrap/rackstrap/api/workerpb"
+	"github.com/rackstrap/rackstrap/hardware"
 	"github.com/rackstrap/rackstrap/workflow"
 )
 
@@ -60,13 +61,40 @@ func fromReport(r *workerpb.Report) workflow.Report {
 			workerpb.Outcome_OUTCOME_TIMED_OUT: workflow.StateTimedOut,
 		}[r.GetOutcome()],
 		Message: r.GetMessage(), Permanent: r.GetPermanent(),
-		Result: workflow.Result{SourceBytes: r.GetSourceBytes(), WrittenBytes: r.GetWrittenBytes(), Disk: r.GetDisk(), Checksum: r.GetChecksum()},
+		Result: workflow.Result{
+			SourceBytes: r.GetSourceBytes(), WrittenBytes: r.GetWrittenBytes(), Disk: r.GetDisk(), Checksum: r.GetChecksum(),
+			Wiped: fromWiped(r.GetWiped()),
+		},
 	}
 	if out.Outcome == "" {
 		out.Outcome = workflow.StateFailed
 	}
 	if a := fromAssignment(r.GetAssignment()); a != nil {
 		out.Assignment = *a
+	}
+	return out
+}
+
+// maxWiped bounds the disks of one report: twice what a large storage server has.
+const maxWiped = 256
+
+// fromWiped takes a proof over. One that nobody could have measured is none: a
+// method that is not ours, or more bytes read than there are. Where one disk of a
+// report has none, the report has none, so that a release does not pass over it.
+func fromWiped(all []*workerpb.WipedDisk) []hardware.WipedDisk {
+	if len(all) > maxWiped {
+		return nil
+	}
+	var out []hardware.WipedDisk
+	for _, d := range all {
+		known := d.GetMethod() == hardware.WipedByDiscard || d.GetMethod() == hardware.WipedByOverwrite
+		if !known || d.GetPath() == "" || d.GetVerified() <= 0 || d.GetVerified() > d.GetBytes() {
+			return nil
+		}
+		out = append(out, hardware.WipedDisk{
+			Path: hardware.PlainText(d.GetPath(), 256), Serial: hardware.PlainText(d.GetSerial(), 128),
+			Bytes: d.GetBytes(), Method: d.GetMethod(), Verified: d.GetVerified(),
+		})
 	}
 	return out
 }

@@ -61,6 +61,12 @@ func (l *keptLogs) Append(a workflow.Assignment, text []byte) error {
 
 func newRig(t *testing.T) *rig {
 	t.Helper()
+	return newRigOf(t, workergrpc.Protocol)
+}
+
+// newRigOf is a rig whose server speaks that version of the protocol.
+func newRigOf(t *testing.T, protocol uint32) *rig {
+	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), patience)
 	t.Cleanup(cancel)
 	r := &rig{t: t, ctx: ctx, logs: &keptLogs{text: map[workflow.Assignment][]byte{}}}
@@ -93,6 +99,7 @@ func newRig(t *testing.T) *rig {
 	r.must(err)
 	r.addr = l.Addr().String()
 	s := workergrpc.New(r.engine, *certificate(t, key), time.Now, slog.New(slog.DiscardHandler))
+	s.Speak(protocol)
 	r.stop = r.run(func(ctx context.Context) error { return s.Serve(ctx, l) })
 	return r
 }

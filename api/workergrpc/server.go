@@ -28,12 +28,6 @@ import (
 	"github.com/rackstrap/rackstrap/workflow"
 )
 
-// Protocol is the version this server speaks; MinProtocol is the oldest it takes.
-const (
-	Protocol    = 1
-	MinProtocol = 1
-)
-
 // Limits on what a worker can send.
 const (
 	maxMessage = 512 << 10 // bytes of one message
@@ -59,13 +53,15 @@ type Server struct {
 	now    func() time.Time
 	log    *slog.Logger
 	grpc   *grpc.Server
+	// protocol is [Protocol], except in tests of what a later version takes.
+	protocol uint32
 }
 
 // New makes a server with the given certificate chain (leaf and installation CA).
 // Clients must show a certificate of their own making: it is not judged, only its
 // key is, because the boot token is bound to it.
 func New(e Engine, cert tls.Certificate, now func() time.Time, log *slog.Logger) *Server {
-	s := &Server{engine: e, now: now, log: log}
+	s := &Server{engine: e, now: now, log: log, protocol: Protocol}
 	s.grpc = grpc.NewServer(
 		grpc.Creds(credentials.NewTLS(&tls.Config{
 			MinVersion:   tls.VersionTLS13,
@@ -116,7 +112,7 @@ func (s *Server) Session(stream workerpb.Worker_SessionServer) error {
 		return err
 	}
 	err = stream.Send(&workerpb.Down{Body: &workerpb.Down_Welcome{Welcome: &workerpb.Welcome{
-		Protocol: Protocol, Scope: string(adm.Scope), Machine: adm.Machine, Boot: adm.Boot, UnixMs: s.now().UnixMilli(),
+		Protocol: s.protocol, Scope: string(adm.Scope), Machine: adm.Machine, Boot: adm.Boot, UnixMs: s.now().UnixMilli(),
 	}}})
 	if err != nil {
 		return err
@@ -181,9 +177,9 @@ func (s *Server) admit(stream workerpb.Worker_SessionServer) (workflow.Admission
 	if err != nil {
 		return none, nil, err
 	}
-	if hello.GetProtocol() < MinProtocol || hello.GetProtocol() > Protocol {
+	if !accepted(hello.GetProtocol(), s.protocol) {
 		s.engine.TooOld(stream.Context(), hello.GetToken(), from)
-		return none, nil, status.Errorf(codes.FailedPrecondition, "worker protocol %d is not spoken here (%d to %d): reboot to load the worker of this appliance", hello.GetProtocol(), MinProtocol, Protocol)
+		return none, nil, status.Errorf(codes.FailedPrecondition, "worker protocol %d is not spoken here (%d to %d): reboot to load the worker of this appliance", hello.GetProtocol(), max(s.protocol-1, 1), s.protocol)
 	}
 	adm, err := s.engine.Redeem(stream.Context(), hello.GetToken(), key, from)
 	var refused *workflow.Refused

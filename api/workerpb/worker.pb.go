@@ -130,7 +130,7 @@ func (x Finish_What) Number() protoreflect.EnumNumber {
 
 // Deprecated: Use Finish_What.Descriptor instead.
 func (Finish_What) EnumDescriptor() ([]byte, []int) {
-	return file_api_workerpb_worker_proto_rawDescGZIP(), []int{12, 0}
+	return file_api_workerpb_worker_proto_rawDescGZIP(), []int{13, 0}
 }
 
 type Up struct {
@@ -461,15 +461,18 @@ func (x *Facts) GetJson() []byte {
 // Report is the end of one attempt. The worker repeats it after a reconnect until
 // it is acknowledged; a repeated report changes nothing.
 type Report struct {
-	state         protoimpl.MessageState `protogen:"open.v1"`
-	Assignment    *Assignment            `protobuf:"bytes,1,opt,name=assignment,proto3" json:"assignment,omitempty"`
-	Outcome       Outcome                `protobuf:"varint,2,opt,name=outcome,proto3,enum=rackstrap.worker.v1.Outcome" json:"outcome,omitempty"`
-	Message       string                 `protobuf:"bytes,3,opt,name=message,proto3" json:"message,omitempty"`
-	Permanent     bool                   `protobuf:"varint,4,opt,name=permanent,proto3" json:"permanent,omitempty"` // trying again cannot help
-	SourceBytes   int64                  `protobuf:"varint,5,opt,name=source_bytes,json=sourceBytes,proto3" json:"source_bytes,omitempty"`
-	WrittenBytes  int64                  `protobuf:"varint,6,opt,name=written_bytes,json=writtenBytes,proto3" json:"written_bytes,omitempty"`
-	Disk          string                 `protobuf:"bytes,7,opt,name=disk,proto3" json:"disk,omitempty"`
-	Checksum      string                 `protobuf:"bytes,8,opt,name=checksum,proto3" json:"checksum,omitempty"`
+	state        protoimpl.MessageState `protogen:"open.v1"`
+	Assignment   *Assignment            `protobuf:"bytes,1,opt,name=assignment,proto3" json:"assignment,omitempty"`
+	Outcome      Outcome                `protobuf:"varint,2,opt,name=outcome,proto3,enum=rackstrap.worker.v1.Outcome" json:"outcome,omitempty"`
+	Message      string                 `protobuf:"bytes,3,opt,name=message,proto3" json:"message,omitempty"`
+	Permanent    bool                   `protobuf:"varint,4,opt,name=permanent,proto3" json:"permanent,omitempty"` // trying again cannot help
+	SourceBytes  int64                  `protobuf:"varint,5,opt,name=source_bytes,json=sourceBytes,proto3" json:"source_bytes,omitempty"`
+	WrittenBytes int64                  `protobuf:"varint,6,opt,name=written_bytes,json=writtenBytes,proto3" json:"written_bytes,omitempty"`
+	Disk         string                 `protobuf:"bytes,7,opt,name=disk,proto3" json:"disk,omitempty"`
+	Checksum     string                 `protobuf:"bytes,8,opt,name=checksum,proto3" json:"checksum,omitempty"`
+	// wiped is the proof of a verified wipe. A worker from before it reports none,
+	// and what it wiped does not count as verified.
+	Wiped         []*WipedDisk `protobuf:"bytes,9,rep,name=wiped,proto3" json:"wiped,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -560,6 +563,90 @@ func (x *Report) GetChecksum() string {
 	return ""
 }
 
+func (x *Report) GetWiped() []*WipedDisk {
+	if x != nil {
+		return x.Wiped
+	}
+	return nil
+}
+
+// WipedDisk is one disk that was wiped and read back.
+type WipedDisk struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Path          string                 `protobuf:"bytes,1,opt,name=path,proto3" json:"path,omitempty"`
+	Serial        string                 `protobuf:"bytes,2,opt,name=serial,proto3" json:"serial,omitempty"`
+	Bytes         int64                  `protobuf:"varint,3,opt,name=bytes,proto3" json:"bytes,omitempty"`
+	Method        string                 `protobuf:"bytes,4,opt,name=method,proto3" json:"method,omitempty"`      // discard or overwrite
+	Verified      int64                  `protobuf:"varint,5,opt,name=verified,proto3" json:"verified,omitempty"` // bytes that were read back and were zero
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *WipedDisk) Reset() {
+	*x = WipedDisk{}
+	mi := &file_api_workerpb_worker_proto_msgTypes[5]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *WipedDisk) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*WipedDisk) ProtoMessage() {}
+
+func (x *WipedDisk) ProtoReflect() protoreflect.Message {
+	mi := &file_api_workerpb_worker_proto_msgTypes[5]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use WipedDisk.ProtoReflect.Descriptor instead.
+func (*WipedDisk) Descriptor() ([]byte, []int) {
+	return file_api_workerpb_worker_proto_rawDescGZIP(), []int{5}
+}
+
+func (x *WipedDisk) GetPath() string {
+	if x != nil {
+		return x.Path
+	}
+	return ""
+}
+
+func (x *WipedDisk) GetSerial() string {
+	if x != nil {
+		return x.Serial
+	}
+	return ""
+}
+
+func (x *WipedDisk) GetBytes() int64 {
+	if x != nil {
+		return x.Bytes
+	}
+	return 0
+}
+
+func (x *WipedDisk) GetMethod() string {
+	if x != nil {
+		return x.Method
+	}
+	return ""
+}
+
+func (x *WipedDisk) GetVerified() int64 {
+	if x != nil {
+		return x.Verified
+	}
+	return 0
+}
+
 type Progress struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Assignment    *Assignment            `protobuf:"bytes,1,opt,name=assignment,proto3" json:"assignment,omitempty"`
@@ -573,7 +660,7 @@ type Progress struct {
 
 func (x *Progress) Reset() {
 	*x = Progress{}
-	mi := &file_api_workerpb_worker_proto_msgTypes[5]
+	mi := &file_api_workerpb_worker_proto_msgTypes[6]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -585,7 +672,7 @@ func (x *Progress) String() string {
 func (*Progress) ProtoMessage() {}
 
 func (x *Progress) ProtoReflect() protoreflect.Message {
-	mi := &file_api_workerpb_worker_proto_msgTypes[5]
+	mi := &file_api_workerpb_worker_proto_msgTypes[6]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -598,7 +685,7 @@ func (x *Progress) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Progress.ProtoReflect.Descriptor instead.
 func (*Progress) Descriptor() ([]byte, []int) {
-	return file_api_workerpb_worker_proto_rawDescGZIP(), []int{5}
+	return file_api_workerpb_worker_proto_rawDescGZIP(), []int{6}
 }
 
 func (x *Progress) GetAssignment() *Assignment {
@@ -647,7 +734,7 @@ type Log struct {
 
 func (x *Log) Reset() {
 	*x = Log{}
-	mi := &file_api_workerpb_worker_proto_msgTypes[6]
+	mi := &file_api_workerpb_worker_proto_msgTypes[7]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -659,7 +746,7 @@ func (x *Log) String() string {
 func (*Log) ProtoMessage() {}
 
 func (x *Log) ProtoReflect() protoreflect.Message {
-	mi := &file_api_workerpb_worker_proto_msgTypes[6]
+	mi := &file_api_workerpb_worker_proto_msgTypes[7]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -672,7 +759,7 @@ func (x *Log) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Log.ProtoReflect.Descriptor instead.
 func (*Log) Descriptor() ([]byte, []int) {
-	return file_api_workerpb_worker_proto_rawDescGZIP(), []int{6}
+	return file_api_workerpb_worker_proto_rawDescGZIP(), []int{7}
 }
 
 func (x *Log) GetAssignment() *Assignment {
@@ -705,7 +792,7 @@ type Down struct {
 
 func (x *Down) Reset() {
 	*x = Down{}
-	mi := &file_api_workerpb_worker_proto_msgTypes[7]
+	mi := &file_api_workerpb_worker_proto_msgTypes[8]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -717,7 +804,7 @@ func (x *Down) String() string {
 func (*Down) ProtoMessage() {}
 
 func (x *Down) ProtoReflect() protoreflect.Message {
-	mi := &file_api_workerpb_worker_proto_msgTypes[7]
+	mi := &file_api_workerpb_worker_proto_msgTypes[8]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -730,7 +817,7 @@ func (x *Down) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Down.ProtoReflect.Descriptor instead.
 func (*Down) Descriptor() ([]byte, []int) {
-	return file_api_workerpb_worker_proto_rawDescGZIP(), []int{7}
+	return file_api_workerpb_worker_proto_rawDescGZIP(), []int{8}
 }
 
 func (x *Down) GetBody() isDown_Body {
@@ -832,7 +919,7 @@ type Welcome struct {
 
 func (x *Welcome) Reset() {
 	*x = Welcome{}
-	mi := &file_api_workerpb_worker_proto_msgTypes[8]
+	mi := &file_api_workerpb_worker_proto_msgTypes[9]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -844,7 +931,7 @@ func (x *Welcome) String() string {
 func (*Welcome) ProtoMessage() {}
 
 func (x *Welcome) ProtoReflect() protoreflect.Message {
-	mi := &file_api_workerpb_worker_proto_msgTypes[8]
+	mi := &file_api_workerpb_worker_proto_msgTypes[9]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -857,7 +944,7 @@ func (x *Welcome) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Welcome.ProtoReflect.Descriptor instead.
 func (*Welcome) Descriptor() ([]byte, []int) {
-	return file_api_workerpb_worker_proto_rawDescGZIP(), []int{8}
+	return file_api_workerpb_worker_proto_rawDescGZIP(), []int{9}
 }
 
 func (x *Welcome) GetProtocol() uint32 {
@@ -904,7 +991,7 @@ type Ack struct {
 
 func (x *Ack) Reset() {
 	*x = Ack{}
-	mi := &file_api_workerpb_worker_proto_msgTypes[9]
+	mi := &file_api_workerpb_worker_proto_msgTypes[10]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -916,7 +1003,7 @@ func (x *Ack) String() string {
 func (*Ack) ProtoMessage() {}
 
 func (x *Ack) ProtoReflect() protoreflect.Message {
-	mi := &file_api_workerpb_worker_proto_msgTypes[9]
+	mi := &file_api_workerpb_worker_proto_msgTypes[10]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -929,7 +1016,7 @@ func (x *Ack) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Ack.ProtoReflect.Descriptor instead.
 func (*Ack) Descriptor() ([]byte, []int) {
-	return file_api_workerpb_worker_proto_rawDescGZIP(), []int{9}
+	return file_api_workerpb_worker_proto_rawDescGZIP(), []int{10}
 }
 
 func (x *Ack) GetSeq() uint64 {
@@ -956,7 +1043,7 @@ type Assign struct {
 
 func (x *Assign) Reset() {
 	*x = Assign{}
-	mi := &file_api_workerpb_worker_proto_msgTypes[10]
+	mi := &file_api_workerpb_worker_proto_msgTypes[11]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -968,7 +1055,7 @@ func (x *Assign) String() string {
 func (*Assign) ProtoMessage() {}
 
 func (x *Assign) ProtoReflect() protoreflect.Message {
-	mi := &file_api_workerpb_worker_proto_msgTypes[10]
+	mi := &file_api_workerpb_worker_proto_msgTypes[11]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -981,7 +1068,7 @@ func (x *Assign) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Assign.ProtoReflect.Descriptor instead.
 func (*Assign) Descriptor() ([]byte, []int) {
-	return file_api_workerpb_worker_proto_rawDescGZIP(), []int{10}
+	return file_api_workerpb_worker_proto_rawDescGZIP(), []int{11}
 }
 
 func (x *Assign) GetAssignment() *Assignment {
@@ -1043,7 +1130,7 @@ type Cancel struct {
 
 func (x *Cancel) Reset() {
 	*x = Cancel{}
-	mi := &file_api_workerpb_worker_proto_msgTypes[11]
+	mi := &file_api_workerpb_worker_proto_msgTypes[12]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1055,7 +1142,7 @@ func (x *Cancel) String() string {
 func (*Cancel) ProtoMessage() {}
 
 func (x *Cancel) ProtoReflect() protoreflect.Message {
-	mi := &file_api_workerpb_worker_proto_msgTypes[11]
+	mi := &file_api_workerpb_worker_proto_msgTypes[12]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1068,7 +1155,7 @@ func (x *Cancel) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Cancel.ProtoReflect.Descriptor instead.
 func (*Cancel) Descriptor() ([]byte, []int) {
-	return file_api_workerpb_worker_proto_rawDescGZIP(), []int{11}
+	return file_api_workerpb_worker_proto_rawDescGZIP(), []int{12}
 }
 
 func (x *Cancel) GetAssignment() *Assignment {
@@ -1096,7 +1183,7 @@ type Finish struct {
 
 func (x *Finish) Reset() {
 	*x = Finish{}
-	mi := &file_api_workerpb_worker_proto_msgTypes[12]
+	mi := &file_api_workerpb_worker_proto_msgTypes[13]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1108,7 +1195,7 @@ func (x *Finish) String() string {
 func (*Finish) ProtoMessage() {}
 
 func (x *Finish) ProtoReflect() protoreflect.Message {
-	mi := &file_api_workerpb_worker_proto_msgTypes[12]
+	mi := &file_api_workerpb_worker_proto_msgTypes[13]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1121,7 +1208,7 @@ func (x *Finish) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Finish.ProtoReflect.Descriptor instead.
 func (*Finish) Descriptor() ([]byte, []int) {
-	return file_api_workerpb_worker_proto_rawDescGZIP(), []int{12}
+	return file_api_workerpb_worker_proto_rawDescGZIP(), []int{13}
 }
 
 func (x *Finish) GetWhat() Finish_What {
@@ -1163,7 +1250,7 @@ const file_api_workerpb_worker_proto_rawDesc = "" +
 	"\x06action\x18\x02 \x01(\rR\x06action\x12\x18\n" +
 	"\aattempt\x18\x03 \x01(\rR\aattempt\"\x1b\n" +
 	"\x05Facts\x12\x12\n" +
-	"\x04json\x18\x01 \x01(\fR\x04json\"\xb1\x02\n" +
+	"\x04json\x18\x01 \x01(\fR\x04json\"\xe7\x02\n" +
 	"\x06Report\x12?\n" +
 	"\n" +
 	"assignment\x18\x01 \x01(\v2\x1f.rackstrap.worker.v1.AssignmentR\n" +
@@ -1174,7 +1261,14 @@ const file_api_workerpb_worker_proto_rawDesc = "" +
 	"\fsource_bytes\x18\x05 \x01(\x03R\vsourceBytes\x12#\n" +
 	"\rwritten_bytes\x18\x06 \x01(\x03R\fwrittenBytes\x12\x12\n" +
 	"\x04disk\x18\a \x01(\tR\x04disk\x12\x1a\n" +
-	"\bchecksum\x18\b \x01(\tR\bchecksum\"\xa3\x01\n" +
+	"\bchecksum\x18\b \x01(\tR\bchecksum\x124\n" +
+	"\x05wiped\x18\t \x03(\v2\x1e.rackstrap.worker.v1.WipedDiskR\x05wiped\"\x81\x01\n" +
+	"\tWipedDisk\x12\x12\n" +
+	"\x04path\x18\x01 \x01(\tR\x04path\x12\x16\n" +
+	"\x06serial\x18\x02 \x01(\tR\x06serial\x12\x14\n" +
+	"\x05bytes\x18\x03 \x01(\x03R\x05bytes\x12\x16\n" +
+	"\x06method\x18\x04 \x01(\tR\x06method\x12\x1a\n" +
+	"\bverified\x18\x05 \x01(\x03R\bverified\"\xa3\x01\n" +
 	"\bProgress\x12?\n" +
 	"\n" +
 	"assignment\x18\x01 \x01(\v2\x1f.rackstrap.worker.v1.AssignmentR\n" +
@@ -1249,7 +1343,7 @@ func file_api_workerpb_worker_proto_rawDescGZIP() []byte {
 }
 
 var file_api_workerpb_worker_proto_enumTypes = make([]protoimpl.EnumInfo, 2)
-var file_api_workerpb_worker_proto_msgTypes = make([]protoimpl.MessageInfo, 13)
+var file_api_workerpb_worker_proto_msgTypes = make([]protoimpl.MessageInfo, 14)
 var file_api_workerpb_worker_proto_goTypes = []any{
 	(Outcome)(0),       // 0: rackstrap.worker.v1.Outcome
 	(Finish_What)(0),   // 1: rackstrap.worker.v1.Finish.What
@@ -1258,41 +1352,43 @@ var file_api_workerpb_worker_proto_goTypes = []any{
 	(*Assignment)(nil), // 4: rackstrap.worker.v1.Assignment
 	(*Facts)(nil),      // 5: rackstrap.worker.v1.Facts
 	(*Report)(nil),     // 6: rackstrap.worker.v1.Report
-	(*Progress)(nil),   // 7: rackstrap.worker.v1.Progress
-	(*Log)(nil),        // 8: rackstrap.worker.v1.Log
-	(*Down)(nil),       // 9: rackstrap.worker.v1.Down
-	(*Welcome)(nil),    // 10: rackstrap.worker.v1.Welcome
-	(*Ack)(nil),        // 11: rackstrap.worker.v1.Ack
-	(*Assign)(nil),     // 12: rackstrap.worker.v1.Assign
-	(*Cancel)(nil),     // 13: rackstrap.worker.v1.Cancel
-	(*Finish)(nil),     // 14: rackstrap.worker.v1.Finish
+	(*WipedDisk)(nil),  // 7: rackstrap.worker.v1.WipedDisk
+	(*Progress)(nil),   // 8: rackstrap.worker.v1.Progress
+	(*Log)(nil),        // 9: rackstrap.worker.v1.Log
+	(*Down)(nil),       // 10: rackstrap.worker.v1.Down
+	(*Welcome)(nil),    // 11: rackstrap.worker.v1.Welcome
+	(*Ack)(nil),        // 12: rackstrap.worker.v1.Ack
+	(*Assign)(nil),     // 13: rackstrap.worker.v1.Assign
+	(*Cancel)(nil),     // 14: rackstrap.worker.v1.Cancel
+	(*Finish)(nil),     // 15: rackstrap.worker.v1.Finish
 }
 var file_api_workerpb_worker_proto_depIdxs = []int32{
 	3,  // 0: rackstrap.worker.v1.Up.hello:type_name -> rackstrap.worker.v1.Hello
 	5,  // 1: rackstrap.worker.v1.Up.facts:type_name -> rackstrap.worker.v1.Facts
 	6,  // 2: rackstrap.worker.v1.Up.report:type_name -> rackstrap.worker.v1.Report
-	7,  // 3: rackstrap.worker.v1.Up.progress:type_name -> rackstrap.worker.v1.Progress
-	8,  // 4: rackstrap.worker.v1.Up.log:type_name -> rackstrap.worker.v1.Log
+	8,  // 3: rackstrap.worker.v1.Up.progress:type_name -> rackstrap.worker.v1.Progress
+	9,  // 4: rackstrap.worker.v1.Up.log:type_name -> rackstrap.worker.v1.Log
 	4,  // 5: rackstrap.worker.v1.Hello.running:type_name -> rackstrap.worker.v1.Assignment
 	4,  // 6: rackstrap.worker.v1.Report.assignment:type_name -> rackstrap.worker.v1.Assignment
 	0,  // 7: rackstrap.worker.v1.Report.outcome:type_name -> rackstrap.worker.v1.Outcome
-	4,  // 8: rackstrap.worker.v1.Progress.assignment:type_name -> rackstrap.worker.v1.Assignment
-	4,  // 9: rackstrap.worker.v1.Log.assignment:type_name -> rackstrap.worker.v1.Assignment
-	10, // 10: rackstrap.worker.v1.Down.welcome:type_name -> rackstrap.worker.v1.Welcome
-	11, // 11: rackstrap.worker.v1.Down.ack:type_name -> rackstrap.worker.v1.Ack
-	12, // 12: rackstrap.worker.v1.Down.assign:type_name -> rackstrap.worker.v1.Assign
-	13, // 13: rackstrap.worker.v1.Down.cancel:type_name -> rackstrap.worker.v1.Cancel
-	14, // 14: rackstrap.worker.v1.Down.finish:type_name -> rackstrap.worker.v1.Finish
-	4,  // 15: rackstrap.worker.v1.Assign.assignment:type_name -> rackstrap.worker.v1.Assignment
-	4,  // 16: rackstrap.worker.v1.Cancel.assignment:type_name -> rackstrap.worker.v1.Assignment
-	1,  // 17: rackstrap.worker.v1.Finish.what:type_name -> rackstrap.worker.v1.Finish.What
-	2,  // 18: rackstrap.worker.v1.Worker.Session:input_type -> rackstrap.worker.v1.Up
-	9,  // 19: rackstrap.worker.v1.Worker.Session:output_type -> rackstrap.worker.v1.Down
-	19, // [19:20] is the sub-list for method output_type
-	18, // [18:19] is the sub-list for method input_type
-	18, // [18:18] is the sub-list for extension type_name
-	18, // [18:18] is the sub-list for extension extendee
-	0,  // [0:18] is the sub-list for field type_name
+	7,  // 8: rackstrap.worker.v1.Report.wiped:type_name -> rackstrap.worker.v1.WipedDisk
+	4,  // 9: rackstrap.worker.v1.Progress.assignment:type_name -> rackstrap.worker.v1.Assignment
+	4,  // 10: rackstrap.worker.v1.Log.assignment:type_name -> rackstrap.worker.v1.Assignment
+	11, // 11: rackstrap.worker.v1.Down.welcome:type_name -> rackstrap.worker.v1.Welcome
+	12, // 12: rackstrap.worker.v1.Down.ack:type_name -> rackstrap.worker.v1.Ack
+	13, // 13: rackstrap.worker.v1.Down.assign:type_name -> rackstrap.worker.v1.Assign
+	14, // 14: rackstrap.worker.v1.Down.cancel:type_name -> rackstrap.worker.v1.Cancel
+	15, // 15: rackstrap.worker.v1.Down.finish:type_name -> rackstrap.worker.v1.Finish
+	4,  // 16: rackstrap.worker.v1.Assign.assignment:type_name -> rackstrap.worker.v1.Assignment
+	4,  // 17: rackstrap.worker.v1.Cancel.assignment:type_name -> rackstrap.worker.v1.Assignment
+	1,  // 18: rackstrap.worker.v1.Finish.what:type_name -> rackstrap.worker.v1.Finish.What
+	2,  // 19: rackstrap.worker.v1.Worker.Session:input_type -> rackstrap.worker.v1.Up
+	10, // 20: rackstrap.worker.v1.Worker.Session:output_type -> rackstrap.worker.v1.Down
+	20, // [20:21] is the sub-list for method output_type
+	19, // [19:20] is the sub-list for method input_type
+	19, // [19:19] is the sub-list for extension type_name
+	19, // [19:19] is the sub-list for extension extendee
+	0,  // [0:19] is the sub-list for field type_name
 }
 
 func init() { file_api_workerpb_worker_proto_init() }
@@ -1307,7 +1403,7 @@ func file_api_workerpb_worker_proto_init() {
 		(*Up_Progress)(nil),
 		(*Up_Log)(nil),
 	}
-	file_api_workerpb_worker_proto_msgTypes[7].OneofWrappers = []any{
+	file_api_workerpb_worker_proto_msgTypes[8].OneofWrappers = []any{
 		(*Down_Welcome)(nil),
 		(*Down_Ack)(nil),
 		(*Down_Assign)(nil),
@@ -1320,7 +1416,7 @@ func file_api_workerpb_worker_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_api_workerpb_worker_proto_rawDesc), len(file_api_workerpb_worker_proto_rawDesc)),
 			NumEnums:      2,
-			NumMessages:   13,
+			NumMessages:   14,
 			NumExtensions: 0,
 			NumServices:   1,
 		},

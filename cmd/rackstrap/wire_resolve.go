@@ -34,6 +34,10 @@ func (r resolver) resolve(ctx context.Context, h *hardware.Hardware, w *workflow
 		}
 	case *workflow.CloudInit:
 		err = r.cloudInit(ctx, h, w, o)
+	case *workflow.Ignition:
+		err = ignition(h, o)
+	case *workflow.SeedPartition:
+		err = r.seedPartition(h, w, o)
 	}
 	if err != nil {
 		return nil, err
@@ -84,5 +88,32 @@ func (r resolver) cloudInit(ctx context.Context, h *hardware.Hardware, w *workfl
 	}
 	o.UserData, o.MetaData = string(f[metadata.FileUserData]), string(f[metadata.FileMetaData])
 	o.VendorData = string(f[metadata.FileVendorData])
+	return nil
+}
+
+// ignition takes the record's user-data where the action has no config. The record's
+// may be of another kind, and is judged here.
+func ignition(h *hardware.Hardware, o *workflow.Ignition) error {
+	if o.Config != "" {
+		return nil
+	}
+	o.Config = h.Spec.UserData
+	if err := workflow.ValidIgnition(o.Config); err != nil {
+		return fmt.Errorf("hardware %q: spec.userData %w", h.Meta.Name, err)
+	}
+	return nil
+}
+
+// seedPartition writes out the whole seed; what the action gives of it goes byte by
+// byte, except for meta-data that lacks an instance id.
+func (r resolver) seedPartition(h *hardware.Hardware, w *workflow.Workflow, o *workflow.SeedPartition) error {
+	f, err := makeSeed(h, r.subnets(), w, &workflow.CloudInit{UserData: o.UserData, MetaData: o.MetaData})
+	if err != nil {
+		return err
+	}
+	o.UserData, o.MetaData = string(f[metadata.FileUserData]), string(f[metadata.FileMetaData])
+	if o.NetworkConfig == "" {
+		o.NetworkConfig = string(f[metadata.FileNetworkConfig])
+	}
 	return nil
 }

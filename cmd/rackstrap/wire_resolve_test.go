@@ -151,6 +151,51 @@ func TestResolveCloudInit(t *testing.T) {
 	}
 }
 
+func TestResolveIgnition(t *testing.T) {
+	t.Parallel()
+	s := newSite(t)
+	r := resolverOf(s)
+	const config = "{ \"ignition\": {\"version\": \"3.4.0\"} }\r\n<&>"
+	given := config[:len(config)-3]
+	o, err := resolve(t, r, s.machine("m1"), nil, workflow.KindIgnition, &workflow.Ignition{Config: given})
+	if err != nil || o.(*workflow.Ignition).Config != given {
+		t.Errorf("given: %+v, %v", o, err)
+	}
+	h := *s.machine("m1")
+	h.Spec.UserData = given + " "
+	o, err = resolve(t, r, &h, nil, workflow.KindIgnition, &workflow.Ignition{Disk: "smallest"})
+	if err != nil || *o.(*workflow.Ignition) != (workflow.Ignition{Disk: "smallest", Config: given + " "}) {
+		t.Errorf("the record's: %+v, %v", o, err)
+	}
+	for data, says := range map[string]string{"": "spec.userData is empty", "#cloud-config\n": "spec.userData is not JSON", config: "is not JSON at byte"} {
+		h.Spec.UserData = data
+		if _, err := resolve(t, r, &h, nil, workflow.KindIgnition, &workflow.Ignition{}); err == nil || !strings.Contains(err.Error(), says) {
+			t.Errorf("%q: %v, want %q", data, err, says)
+		}
+	}
+}
+
+func TestResolveSeedPartition(t *testing.T) {
+	t.Parallel()
+	s := newSite(t)
+	r := resolverOf(s)
+	w := &workflow.Workflow{Meta: hardware.Meta{Name: "w1", UID: "01JD0000000000000000000000"}}
+	const talos = "version: v1alpha1 # \u00e9 <&> $x\r\n\tlast: line"
+	o, err := resolve(t, r, s.machine("m1"), w, workflow.KindSeedPartition, &workflow.SeedPartition{Disk: "largest", UserData: talos})
+	if err != nil {
+		t.Fatal(err)
+	}
+	p := o.(*workflow.SeedPartition)
+	if p.Disk != "largest" || p.UserData != talos || !strings.HasPrefix(p.MetaData, "instance-id: \"01JD") || !strings.Contains(p.NetworkConfig, `"10.0.0.5/24"`) {
+		t.Errorf("made from the record: %+v", p)
+	}
+	given := workflow.SeedPartition{UserData: "x", MetaData: "instance-id: a\nlocal-hostname: b\npublic-keys: []\n", NetworkConfig: "version: 2\n"}
+	o, err = resolve(t, r, s.machine("m1"), w, workflow.KindSeedPartition, &given)
+	if err != nil || *o.(*workflow.SeedPartition) != given {
+		t.Errorf("given: %+v, %v", o, err)
+	}
+}
+
 func TestResolveRefuses(t *testing.T) {
 	t.Parallel()
 	r := resolver{}

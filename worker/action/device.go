@@ -132,6 +132,11 @@ func (d *device) zero(r extent) error {
 			return fmt.Errorf("write zeros to %s at byte %d: %w", d.path, r.offset, err)
 		}
 	}
+	return d.writeZeros(r)
+}
+
+// writeZeros overwrites a range with plain writes, whatever commands the disk has.
+func (d *device) writeZeros(r extent) error {
 	zeros := alignedBuffer(int(min(r.length, blockSize)))
 	for done := int64(0); done < r.length; {
 		n := min(r.length-done, int64(len(zeros)))
@@ -168,23 +173,51 @@ func (d *device) dropCache() {
 	}
 }
 
-// checkZero reads ranges back and returns an error naming the first byte that
-// is not zero.
+// remainsError says that a disk still holds something after it was wiped.
+type remainsError struct {
+	path   string
+	offset int64 // of the first byte that is not zero
+}
+
+func (e remainsError) Error() string {
+	return fmt.Sprintf("disk %s does not read zero at byte %d after it was wiped", e.path, e.offset)
+}
+
+// replace adds what to do about a disk that cannot be wiped.
+func (e remainsError) replace() error {
+	return permanentf("%w (the disk is broken or write-protected: replace it)", e)
+}
+
+// checkZero reads ranges back and returns an error naming the first byte that is not
+// zero.
 func (d *device) checkZero(ranges []extent) error {
 	d.dropCache()
 	buf := alignedBuffer(1 << 20)
 	for _, r := range ranges {
-		for done := int64(0); done < r.length; {
-			p := buf[:min(r.length-done, int64(len(buf)))]
-			if _, err := d.f.ReadAt(p, r.offset+done); err != nil {
-				return fmt.Errorf("read %s back at byte %d: %w", d.path, r.offset+done, err)
-			}
-			if n := firstNonZero(p); n >= 0 {
-				return fmt.Errorf("disk %s does not read zero at byte %d after it was wiped (the disk is broken or write-protected: replace it)",
-					d.path, r.offset+done+int64(n))
-			}
-			done += int64(len(p))
+		err := d.readsZero(r, buf)
+		var remains remainsError
+		if errors.As(err, &remains) {
+			return remains.replace()
 		}
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// readsZero reads one range and returns a [remainsError] for the first byte that is
+// not zero.
+func (d *device) readsZero(r extent, buf []byte) error {
+	for done := int64(0); done < r.length; {
+		p := buf[:min(r.length-done, int64(len(buf)))]
+		if _, err := d.f.ReadAt(p, r.offset+done); err != nil {
+			return fmt.Errorf("read %s back at byte %d: %w", d.path, r.offset+done, err)
+		}
+		if n := firstNonZero(p); n >= 0 {
+			return remainsError{d.path, r.offset + done + int64(n)}
+		}
+		done += int64(len(p))
 	}
 	return nil
 }

@@ -23,6 +23,9 @@ type disk struct {
 	why    string // when not
 }
 
+// whyReadOnly is why a disk with a write protection cannot be used.
+const whyReadOnly = "read-only"
+
 // virtual are the names of block devices that are no disks. The rest of
 // /sys/block that is not wanted is told by its attributes.
 var virtual = []string{"loop", "ram", "zram", "dm-", "md", "sr", "fd", "nbd", "mtdblock"}
@@ -63,7 +66,7 @@ func unusable(d disk) string {
 	case attr(d.sys, "removable") == "1":
 		return "removable"
 	case attr(d.sys, "ro") == "1":
-		return "read-only"
+		return whyReadOnly
 	case d.size == 0:
 		return "empty"
 	case strings.HasPrefix(d.name, "mmcblk") && (strings.Contains(d.name, "boot") || strings.Contains(d.name, "rpmb")):
@@ -173,7 +176,7 @@ func chooseByPath(all []disk, path string) (disk, error) {
 		if d.path != path {
 			continue
 		}
-		if d.size == 0 || d.why == "read-only" {
+		if d.size == 0 || d.why == whyReadOnly {
 			return disk{}, permanentf("disk %s cannot be written: it is %s", path, unusableText(d))
 		}
 		return d, nil
@@ -185,7 +188,7 @@ func chooseByPath(all []disk, path string) (disk, error) {
 }
 
 func unusableText(d disk) string {
-	if d.why == "read-only" {
+	if d.why == whyReadOnly {
 		return d.why
 	}
 	return "empty"
@@ -235,13 +238,7 @@ func bytesText(n int64) string {
 // inUse refuses a disk that something is built on: device mapper or md arrays
 // that the kernel or firmware assembled.
 func (d disk) inUse() error {
-	var holders []string
-	for _, pattern := range []string{"holders/*", "*/holders/*"} {
-		found, _ := filepath.Glob(filepath.Join(d.sys, pattern))
-		for _, f := range found {
-			holders = append(holders, filepath.Base(f))
-		}
-	}
+	holders := holders(d.sys)
 	if len(holders) == 0 {
 		return nil
 	}

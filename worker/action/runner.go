@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"log/slog"
 
+	"github.com/rackstrap/rackstrap/hardware"
 	"github.com/rackstrap/rackstrap/workflow"
 )
 
@@ -88,6 +89,8 @@ type Result struct {
 	// Checksum of the source that was verified, as sha256:<hex>; empty when
 	// there was none to verify.
 	Checksum string
+	// Wiped are the disks of a verified wipe.
+	Wiped []hardware.WipedDisk
 	// After is what comes next.
 	After After
 }
@@ -111,6 +114,8 @@ func Runners() map[workflow.Kind]Runner {
 		workflow.KindFileWrite:     typed[workflow.FileWrite]{workflow.KindFileWrite, h, fileWrite},
 		workflow.KindNetworkConfig: typed[workflow.NetworkConfig]{workflow.KindNetworkConfig, h, networkConfig},
 		workflow.KindCloudInit:     typed[workflow.CloudInit]{workflow.KindCloudInit, h, cloudInit},
+		workflow.KindIgnition:      typed[workflow.Ignition]{workflow.KindIgnition, h, ignition},
+		workflow.KindSeedPartition: typed[workflow.SeedPartition]{workflow.KindSeedPartition, h, seedPartition},
 		workflow.KindReboot:        typed[workflow.Reboot]{workflow.KindReboot, h, h.reboot},
 		workflow.KindPowerOff:      typed[workflow.PowerOff]{workflow.KindPowerOff, h, powerOff},
 	}

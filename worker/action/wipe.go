@@ -20,6 +20,9 @@ const (
 
 // diskWipe destroys what is on one disk or on all of them.
 func diskWipe(ctx context.Context, env Env, o workflow.DiskWipe) (Result, error) {
+	if o.Mode == workflow.WipeVerified {
+		return wipeVerified(ctx, env, o.Disk)
+	}
 	targets, err := wipeTargets(env.Sys, o.Disk)
 	if err != nil {
 		return Result{}, err
@@ -40,7 +43,7 @@ func diskWipe(ctx context.Context, env Env, o workflow.DiskWipe) (Result, error)
 		paths = append(paths, d.path)
 	}
 	out.Disk = strings.Join(paths, ",")
-	out.Message = fmt.Sprintf("wiped %s (%s) and read back", strings.Join(paths, ", "), orDefault(o.Mode, "quick"))
+	out.Message = fmt.Sprintf("wiped %s (%s) and read back", strings.Join(paths, ", "), orDefault(o.Mode, workflow.WipeQuick))
 	return out, nil
 }
 
@@ -72,9 +75,9 @@ func wipeDisk(ctx context.Context, env Env, d disk, mode string) (int64, error) 
 		return 0, err
 	}
 	defer dev.Close()
-	env.Log.Info("wiping disk", "disk", d.path, "bytes", dev.size, "serial", d.serial, "mode", orDefault(mode, "quick"))
+	env.Log.Info("wiping disk", "disk", d.path, "bytes", dev.size, "serial", d.serial, "mode", orDefault(mode, workflow.WipeQuick))
 	w := wiper{env: env, dev: dev, disk: d}
-	if mode == "zero" {
+	if mode == workflow.WipeZero {
 		err = w.overwrite(ctx)
 	} else {
 		err = w.quick(ctx)

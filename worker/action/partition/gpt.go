@@ -146,29 +146,59 @@ func (g *gptTable) table(d Disk) Table {
 	return t
 }
 
-// grow decides the new table. The backup is written first: until the primary
-// changes, the old one is valid; while it changes, the new backup is. Where the
-// backup is all that there is, it is the other way around.
+// grow decides the new table. A partition of our own after the last one stays where
+// it is.
 func (g gptTable) grow(d Disk, protective mbrTable) (Growth, error) {
-	old, found := last(g.table(d).Entries)
+	var others []Entry
+	limit := int64(math.MaxInt64)
+	for _, e := range g.table(d).Entries {
+		if e.GUID == g.ownGUID(e.Name) {
+			limit = min(limit, e.Start)
+			continue
+		}
+		others = append(others, e)
+	}
+	old, found := last(others)
 	if !found {
 		return Growth{}, errors.New("the partition table is empty (write an image first)")
 	}
-	sector := int64(d.Sector)
-	sectors := d.Size / sector
-	entrySectors := int64(len(g.entries)) / sector
-	lastUsable := sectors - 1 - entrySectors - 1
-	if old.End/sector-1 > lastUsable {
-		return Growth{}, fmt.Errorf("partition %d ends %d sectors before the end of the disk: no room for the backup of the GPT (use a larger disk)",
-			old.Number, sectors-old.End/sector)
+	if old.End > limit {
+		return Growth{}, fmt.Errorf("partition %d ends after our own begins, which has to be the last (write an image again)", old.Number)
 	}
-	newEnd := max(old.End, (lastUsable+1)*sector/align*align)
+	lastUsable, err := g.room(d, old)
+	if err != nil {
+		return Growth{}, err
+	}
+	sector := int64(d.Sector)
+	newEnd := max(old.End, min((lastUsable+1)*sector, limit)/align*align)
 	out := Growth{Scheme: GPT, Number: old.Number, Before: old.End - old.Start, After: newEnd - old.Start}
-
 	entries := bytes.Clone(g.entries)
 	at := (old.Number-1)*int(g.header.EntrySize) + 40 // ending LBA
 	binary.LittleEndian.PutUint64(entries[at:], uint64(newEnd/sector-1))
+	out.Writes, err = g.replace(d, protective, entries, lastUsable)
+	return out, err
+}
 
+// room is the last sector that partitions can use when the backup is at the end of
+// the disk; an error when the partition that ends last is in its way.
+func (g *gptTable) room(d Disk, old Entry) (lastUsable int64, err error) {
+	sector := int64(d.Sector)
+	sectors := d.Size / sector
+	lastUsable = sectors - 1 - int64(len(g.entries))/sector - 1
+	if old.End/sector-1 > lastUsable {
+		return 0, fmt.Errorf("partition %d ends %d sectors before the end of the disk: no room for the backup of the GPT (use a larger disk)",
+			old.Number, sectors-old.End/sector)
+	}
+	return lastUsable, nil
+}
+
+// replace returns the writes for a table with new entries, none when the disk has it
+// already. The backup is written first: until the primary changes, the old one is
+// valid; while it changes, the new backup is. Where the backup is all that there is,
+// it is the other way around.
+func (g *gptTable) replace(d Disk, protective mbrTable, entries []byte, lastUsable int64) ([]Write, error) {
+	sector := int64(d.Sector)
+	sectors := d.Size / sector
 	primary := g.header
 	primary.Other, primary.LastUsable = uint64(sectors-1), uint64(lastUsable)
 	primary.EntryCRC = crc32.ChecksumIEEE(entries[:int(primary.Count)*int(primary.EntrySize)])
@@ -188,14 +218,10 @@ func (g gptTable) grow(d Disk, protective mbrTable) (Growth, error) {
 	if w, ok := protective.protect(sectors); ok {
 		all = append(all, w)
 	}
-	changed, err := anyChange(d, all)
-	if err != nil {
-		return Growth{}, err
+	if changed, err := anyChange(d, all); err != nil || !changed {
+		return nil, err
 	}
-	if changed {
-		out.Writes = all
-	}
-	return out, nil
+	return all, nil
 }
 
 // encode returns the sector of a header, with what the old one had after it.

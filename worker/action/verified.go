@@ -1,0 +1,141 @@
+package action
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"runtime/debug"
+	"strings"
+	"sync"
+
+	"github.com/rackstrap/rackstrap/hardware"
+	"github.com/rackstrap/rackstrap/workflow"
+)
+
+// wipeAtOnce is how many disks are wiped at a time: overwriting takes a day for a
+// large disk, and disks do not share the time.
+const wipeAtOnce = 32
+
+// wipeVerified wipes disks so that nothing of them can be read any more, and
+// measures that. What the disks are part of is taken apart first. It succeeds when
+// all of them are proven clean.
+func wipeVerified(ctx context.Context, env Env, sel workflow.Disk) (Result, error) {
+	targets, err := wipeTargets(env.Sys, sel)
+	if err != nil {
+		return Result{}, err
+	}
+	if sel == workflow.DiskAll {
+		if err := noneReadOnly(env.Sys); err != nil {
+			return Result{}, err
+		}
+	}
+	for _, d := range targets {
+		if err := takeApart(env, d); err != nil {
+			return Result{}, err
+		}
+	}
+	t := newTally(env, targets)
+	proofs, errs := make([]hardware.WipedDisk, len(targets)), make([]error, len(targets))
+	slots := make(chan struct{}, wipeAtOnce)
+	var wg sync.WaitGroup
+	for i, d := range targets {
+		wg.Go(func() {
+			slots <- struct{}{}
+			defer func() { <-slots }()
+			proofs[i], errs[i] = eraseDisk(ctx, env, d, t.disk(i))
+		})
+	}
+	wg.Wait()
+	out := Result{WrittenBytes: t.written()}
+	if err := errors.Join(errs...); err != nil {
+		return out, err
+	}
+	var paths, said []string
+	for _, p := range proofs {
+		paths = append(paths, p.Path)
+		said = append(said, fmt.Sprintf("%s (%s, read %s back)", p.Path, p.Method, bytesText(p.Verified)))
+	}
+	out.Disk, out.Wiped = strings.Join(paths, ","), proofs
+	out.Message = "wiped and verified " + strings.Join(said, ", ")
+	return out, nil
+}
+
+// noneReadOnly refuses a machine with a fixed disk that cannot be wiped: it would
+// pass for clean with everything that is on that disk.
+func noneReadOnly(sys Sys) error {
+	all, err := disks(sys)
+	if err != nil {
+		return err
+	}
+	for _, d := range all {
+		if d.why == whyReadOnly {
+			return permanentf("disk %s is write-protected and cannot be wiped (switch the protection off, or take the disk out)", d)
+		}
+	}
+	return nil
+}
+
+// eraseDisk wipes one disk, in a goroutine of its own.
+func eraseDisk(ctx context.Context, env Env, d disk, report func(Progress)) (proof hardware.WipedDisk, err error) {
+	defer func() {
+		if p := recover(); p != nil {
+			env.Log.Error("the wipe broke", "disk", d.path, "stack", string(debug.Stack()))
+			err = fmt.Errorf("wipe %s: %v (a fault of Rackstrap: please report it)", d.path, p)
+		}
+	}()
+	dev, err := openDevice(d.path)
+	if err != nil {
+		return proof, err
+	}
+	defer dev.Close()
+	env.Log.Info("wiping disk", "disk", d.path, "bytes", dev.size, "serial", d.serial, "mode", workflow.WipeVerified)
+	e := eraser{env: env, disk: d, dev: dev, report: report}
+	proof, err = e.erase(ctx, e.methods())
+	if err == nil {
+		err = rescan(ctx, d, dev)
+	}
+	if err != nil {
+		return proof, fmt.Errorf("wipe %s: %w", d.path, err)
+	}
+	env.Log.Info("disk is clean", "disk", d.path, "method", proof.Method, "read_back_bytes", proof.Verified)
+	return proof, nil
+}
+
+// tally adds the progress of disks that are wiped at the same time up.
+type tally struct {
+	env  Env
+	mu   sync.Mutex
+	each []Progress
+}
+
+func newTally(env Env, targets []disk) *tally {
+	t := &tally{env: env, each: make([]Progress, len(targets))}
+	for i, d := range targets {
+		t.each[i].Total = d.size
+	}
+	return t
+}
+
+// disk is where the i-th disk reports to.
+func (t *tally) disk(i int) func(Progress) {
+	return func(p Progress) {
+		t.mu.Lock()
+		defer t.mu.Unlock()
+		t.each[i] = p
+		t.env.progress(t.sum(p.Note))
+	}
+}
+
+func (t *tally) sum(note string) Progress {
+	out := Progress{Note: note}
+	for _, p := range t.each {
+		out.Done, out.Total, out.Written = out.Done+p.Done, out.Total+p.Total, out.Written+p.Written
+	}
+	return out
+}
+
+func (t *tally) written() int64 {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return t.sum("").Written
+}
