@@ -76,7 +76,8 @@ type SeedPartition struct {
 	Disk Disk `json:"disk,omitempty"`
 	// UserData is written byte by byte: a Talos machine config, a cloud-config. The
 	// record's, then a default with its SSH keys, where empty.
-	UserData string `json:"userData,omitempty" secret:"true"`
+	UserData   string `json:"userData,omitempty" secret:"true"`
+	VendorData string `json:"vendorData,omitempty" secret:"true"`
 	// MetaData and NetworkConfig are made from the Hardware record where empty.
 	MetaData      string `json:"metaData,omitempty"`
 	NetworkConfig string `json:"networkConfig,omitempty"`
@@ -86,6 +87,7 @@ type SeedPartition struct {
 func (o *SeedPartition) Validate(c *hardware.Checker, at string) {
 	o.Disk.check(c, at+".disk", false)
 	checkSize(c, at+".userData", o.UserData, maxText)
+	checkSize(c, at+".vendorData", o.VendorData, maxText)
 	checkSize(c, at+".metaData", o.MetaData, maxShortText)
 	checkSize(c, at+".networkConfig", o.NetworkConfig, maxShortText)
 }

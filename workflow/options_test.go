@@ -23,6 +23,7 @@ func TestOptionsSizes(t *testing.T) {
 		"ca":            {64 << 10, func(n int) Options { return &ImageWrite{Image: "x", CA: text(n)} }},
 		"config ":       {256 << 10, func(n int) Options { return &Ignition{Config: config(n)} }},
 		"userData ":     {256 << 10, func(n int) Options { return &SeedPartition{UserData: text(n)} }},
+		"vendorData ":   {256 << 10, func(n int) Options { return &SeedPartition{VendorData: text(n)} }},
 		"metaData ":     {64 << 10, func(n int) Options { return &SeedPartition{MetaData: text(n)} }},
 		"networkConfig": {64 << 10, func(n int) Options { return &SeedPartition{NetworkConfig: text(n)} }},
 	} {

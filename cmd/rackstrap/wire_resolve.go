@@ -37,7 +37,7 @@ func (r resolver) resolve(ctx context.Context, h *hardware.Hardware, w *workflow
 	case *workflow.Ignition:
 		err = ignition(h, o)
 	case *workflow.SeedPartition:
-		err = r.seedPartition(h, w, o)
+		err = r.seedPartition(ctx, h, w, o)
 	}
 	if err != nil {
 		return nil, err
@@ -105,13 +105,14 @@ func ignition(h *hardware.Hardware, o *workflow.Ignition) error {
 }
 
 // seedPartition writes out the whole seed; what the action gives of it goes byte by
-// byte, except for meta-data that lacks an instance id.
-func (r resolver) seedPartition(h *hardware.Hardware, w *workflow.Workflow, o *workflow.SeedPartition) error {
-	f, err := makeSeed(h, r.subnets(), w, &workflow.CloudInit{UserData: o.UserData, MetaData: o.MetaData})
+// byte, except for meta-data that lacks something of ours.
+func (r resolver) seedPartition(ctx context.Context, h *hardware.Hardware, w *workflow.Workflow, o *workflow.SeedPartition) error {
+	f, err := r.seeds.seed(ctx, h, w, metadata.Input{UserData: o.UserData, VendorData: o.VendorData, MetaData: o.MetaData})
 	if err != nil {
 		return err
 	}
 	o.UserData, o.MetaData = string(f[metadata.FileUserData]), string(f[metadata.FileMetaData])
+	o.VendorData = string(f[metadata.FileVendorData])
 	if o.NetworkConfig == "" {
 		o.NetworkConfig = string(f[metadata.FileNetworkConfig])
 	}

@@ -189,10 +189,14 @@ func TestResolveSeedPartition(t *testing.T) {
 	if p.Disk != "largest" || p.UserData != talos || !strings.HasPrefix(p.MetaData, "instance-id: \"01JD") || !strings.Contains(p.NetworkConfig, `"10.0.0.5/24"`) {
 		t.Errorf("made from the record: %+v", p)
 	}
-	given := workflow.SeedPartition{UserData: "x", MetaData: "instance-id: a\nlocal-hostname: b\npublic-keys: []\n", NetworkConfig: "version: 2\n"}
+	given := workflow.SeedPartition{UserData: "x", VendorData: "v", MetaData: "instance-id: a\n", NetworkConfig: "version: 2\n"}
 	o, err = resolve(t, r, s.machine("m1"), w, workflow.KindSeedPartition, &given)
-	if err != nil || *o.(*workflow.SeedPartition) != given {
-		t.Errorf("given: %+v, %v", o, err)
+	if err != nil {
+		t.Fatal(err)
+	}
+	p = o.(*workflow.SeedPartition)
+	if p.UserData != "x" || p.VendorData != "v" || p.NetworkConfig != "version: 2\n" || !strings.HasSuffix(p.MetaData, "\ninstance-id: a\n") {
+		t.Errorf("given: %+v", p)
 	}
 }
 

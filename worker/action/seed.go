@@ -66,8 +66,13 @@ func seedFiles(o workflow.SeedPartition) []fat.File {
 		{Name: "meta-data", Content: []byte(o.MetaData)},
 		{Name: "user-data", Content: []byte(o.UserData)},
 	}
-	if o.NetworkConfig != "" {
-		files = append(files, fat.File{Name: "network-config", Content: []byte(o.NetworkConfig)})
+	for _, f := range []fat.File{
+		{Name: "network-config", Content: []byte(o.NetworkConfig)},
+		{Name: "vendor-data", Content: []byte(o.VendorData)},
+	} {
+		if len(f.Content) > 0 {
+			files = append(files, f)
+		}
 	}
 	return files
 }
