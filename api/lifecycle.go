@@ -113,6 +113,12 @@ type PowerResult struct {
 	Message string `json:"message,omitempty"`
 }
 
+// Backup is the body of POST /backup.
+type Backup struct {
+	// Passphrase, where given, locks a copy of the key file in the archive.
+	Passphrase string `json:"passphrase,omitempty" secret:"true"`
+}
+
 // MachineIssue is one issue of one machine.
 type MachineIssue struct {
 	Hardware string         `json:"hardware"`

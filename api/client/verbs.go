@@ -1,7 +1,9 @@
 package client
 
 import (
+	"bytes"
 	"context"
+	"encoding/json"
 	"io"
 	"net/http"
 	"net/url"
@@ -151,4 +153,25 @@ func (c *Client) ListEvents(ctx context.Context, f Filter) ([]api.Event, uint64,
 	var out api.List[api.Event]
 	err := c.call(ctx, request{method: http.MethodGet, path: "/events", query: f.query()}, nil, &out)
 	return out.Items, out.Cursor, err
+}
+
+// Backup writes a backup of all records to w. sent, if not nil, is called with the
+// bytes that came so far. An archive that was cut off is noticed by whoever reads it
+// (store/backup), and is mostly an error here already.
+func (c *Client) Backup(ctx context.Context, in api.Backup, w io.Writer, sent func(int64)) error {
+	raw, err := json.Marshal(in)
+	if err != nil {
+		return err
+	}
+	resp, err := c.send(ctx, request{method: http.MethodPost, path: "/backup", body: bytes.NewReader(raw), contentType: "application/json"})
+	if err != nil {
+		return err
+	}
+	defer resp.Body.Close()
+	var body io.Reader = resp.Body
+	if sent != nil {
+		body = &counting{r: body, note: sent}
+	}
+	_, err = io.Copy(w, body)
+	return err
 }

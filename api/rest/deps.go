@@ -18,6 +18,7 @@ type Deps struct {
 	Records Records
 	Engine  Engine
 	Blobs   Blobs
+	Backups Backups
 	// Strangers may be nil: there are none.
 	Strangers Strangers
 	// Tokens may be nil: then there are none, and Remote lets nobody in.

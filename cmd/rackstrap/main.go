@@ -17,7 +17,7 @@ func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGINT, syscall.SIGTERM)
 	code := cli.Main(ctx, cli.Env{
 		Version: version, In: os.Stdin, Out: os.Stdout, Err: os.Stderr, Getenv: os.Getenv,
-	}, os.Args[1:], newServeCommand(), newInitCommand())
+	}, os.Args[1:], newServeCommand(), newInitCommand(), newRestoreCommand())
 	stop()
 	os.Exit(code)
 }

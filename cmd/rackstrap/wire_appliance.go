@@ -57,10 +57,10 @@ func newAppliance(ctx context.Context, c config, log *slog.Logger) (_ *appliance
 		}
 	}()
 	a.meters = newMeters(a.reg)
-	if a.kv, err = bolt.Open(filepath.Join(c.Data, "rackstrap.db"), bolt.Options{Log: log}); err != nil {
+	if a.kv, err = bolt.Open(filepath.Join(c.Data, databaseFile), bolt.Options{Log: log}); err != nil {
 		return nil, err
 	}
-	a.db, err = store.Open(ctx, meteredKV{a.kv, a.meters}, filepath.Join(c.Data, "seal.key"), store.Options{Leases: a.kv.Leases(), Log: log})
+	a.db, err = store.Open(ctx, meteredKV{a.kv, a.meters}, filepath.Join(c.Data, keyFile), store.Options{Leases: a.kv.Leases(), Log: log})
 	if err != nil {
 		return nil, err
 	}
@@ -199,7 +199,7 @@ func (a *appliance) restPart() (part, error) {
 		return part{}, err
 	}
 	a.api = rest.New(rest.Deps{
-		Records: a.db, Engine: a.engine, Blobs: blobAdapter{a.blobs}, Strangers: strangers{a.unknown, a.db.View()},
+		Records: a.db, Engine: a.engine, Blobs: blobAdapter{a.blobs}, Backups: a, Strangers: strangers{a.unknown, a.db.View()},
 		Dry: a.dry, Tokens: a.db, Audit: a.db.AppendEvent, Note: a.recorder.Note,
 		Metrics: promhttp.HandlerFor(a.reg, promhttp.HandlerOpts{}), Fingerprint: a.fingerprint,
 		Version: version, Now: time.Now, Log: a.log,

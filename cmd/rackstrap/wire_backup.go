@@ -1,0 +1,29 @@
+package main
+
+import (
+	"context"
+	"path/filepath"
+	"time"
+
+	"github.com/rackstrap/rackstrap/api/rest"
+	"github.com/rackstrap/rackstrap/hardware"
+	"github.com/rackstrap/rackstrap/store/backup"
+)
+
+var _ rest.Backups = (*appliance)(nil)
+
+// Backup implements rest.Backups.
+func (a *appliance) Backup(ctx context.Context, passphrase string) (rest.Archive, error) {
+	if n := len(passphrase); n > 0 && n < backup.MinPassphrase {
+		c := hardware.NewChecker("request", "backup")
+		c.Addf("passphrase", "has %d bytes, wanted %d or more (make one: openssl rand -base64 24)", n, backup.MinPassphrase)
+		return nil, c.Err()
+	}
+	t, err := backup.Take(ctx, a.kv, backup.Options{
+		Version: version, Now: time.Now(), Dir: a.c.Data, KeyFile: filepath.Join(a.c.Data, keyFile), Passphrase: passphrase,
+	})
+	if err != nil {
+		return nil, err
+	}
+	return t, nil
+}
