@@ -15,11 +15,14 @@ import (
 type tree map[string]string
 
 // ec2Tree is what a machine with an installed system is told without a token:
-// nothing in it is a secret. The paths are those of version 2009-04-04, and what
-// cloud-init reads of later ones:
+// nothing in it is a secret. The paths are those of version 2009-04-04, what
+// cloud-init reads of later ones, and a few of ours for ds.meta_data:
 // https://docs.aws.amazon.com/AWSEC2/latest/UserGuide/ec2-instance-metadata.html
-func ec2Tree(h *hardware.Hardware, subnets []*hardware.Subnet, installation []string) tree {
-	t := tree{"instance-id": instanceID(h)}
+func ec2Tree(h *hardware.Hardware, subnets []*hardware.Subnet, c *Config) tree {
+	t := tree{"instance-id": instanceID(h), "name": h.Meta.Name, "uuid": h.Meta.UID, "hardware-uid": h.Meta.UID}
+	if claim := h.Status.Claim; claim != nil {
+		t["provider-id"] = hardware.ProviderID(c.Installation, h.Meta.UID, claim.ID)
+	}
 	host, domain := names(h, subnets)
 	if domain != "" {
 		host += "." + domain
@@ -28,7 +31,7 @@ func ec2Tree(h *hardware.Hardware, subnets []*hardware.Subnet, installation []st
 	if rack := failureDomain(h); rack != "" {
 		t["placement/availability-zone"] = rack
 	}
-	for i, k := range keys(h, installation) {
+	for i, k := range keys(h, c.Keys) {
 		t["public-keys/"+strconv.Itoa(i)+"/openssh-key"] = string(k)
 	}
 	t.addNetwork(h, host)

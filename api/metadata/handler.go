@@ -55,6 +55,8 @@ type Config struct {
 	Observe func(ctx context.Context, o Observation)
 	// Keys are the installation's SSH keys; they are added to each record's.
 	Keys []string
+	// Installation is the id of this installation, for provider ids.
+	Installation string
 	// SessionKey authenticates IMDSv2 session tokens; 32 random bytes.
 	SessionKey []byte
 	Now        func() time.Time

@@ -54,7 +54,7 @@ func (h *handler) ec2(w http.ResponseWriter, r *http.Request, parts []string) {
 	case len(what) == 1 && what[0] == FileUserData:
 		h.ec2UserData(w, r, m)
 	case what[0] == FileMetaData:
-		v, ok := ec2Tree(m, h.Machines.Subnets(), h.Keys).get(what[1:])
+		v, ok := ec2Tree(m, h.Machines.Subnets(), &h.Config).get(what[1:])
 		if !ok {
 			notHere(w)
 			return

@@ -101,7 +101,7 @@ func (i *installed) PhoneHome(ctx context.Context, token string, from netip.Addr
 func (a *appliance) withMetadata(t *tracker, next http.Handler) http.Handler {
 	i := &installed{seeds: a.seeds(), view: a.db.View(), engine: a.engine, log: a.log, m: a.meters}
 	return metadata.NewHandler(metadata.Config{
-		Machines: i, Installs: i, Keys: a.c.Metadata.SSHKeys, SessionKey: a.id.tokenKey, Now: i.seeds.now, Log: a.log,
+		Machines: i, Installs: i, Keys: a.c.Metadata.SSHKeys, Installation: a.id.installation, SessionKey: a.id.tokenKey, Now: i.seeds.now, Log: a.log,
 		Observe: func(ctx context.Context, o metadata.Observation) {
 			t.saw(ctx, ipxe.Observation{Client: o.Client, MAC: o.MAC, Reason: o.Reason, Detail: o.Detail, Bytes: o.Bytes})
 		},
