@@ -189,7 +189,7 @@ func (c *Client) call(ctx context.Context, rq request, in, out any) error {
 		return err
 	}
 	defer resp.Body.Close()
-	if out == nil {
+	if out == nil || resp.StatusCode == http.StatusNoContent {
 		return nil
 	}
 	if err := json.NewDecoder(resp.Body).Decode(out); err != nil {

@@ -4,7 +4,6 @@ import (
 	"context"
 	"net/http"
 	"net/url"
-	"strconv"
 
 	"github.com/rackstrap/rackstrap/api"
 )
@@ -68,9 +67,5 @@ func (r *Records[T]) Replace(ctx context.Context, name string, v *T) (*T, error)
 // Delete removes one, if it is at that revision, or at any for 0; api.CodeInUse,
 // CodeConflict, CodeNotFound.
 func (r *Records[T]) Delete(ctx context.Context, name string, revision uint64) error {
-	rq := request{method: http.MethodDelete, path: r.path(name)}
-	if revision != 0 {
-		rq.header = http.Header{"If-Match": {`"` + strconv.FormatUint(revision, 10) + `"`}}
-	}
-	return r.c.call(ctx, rq, nil, nil)
+	return r.c.call(ctx, request{method: http.MethodDelete, path: r.path(name)}.insist(revision), nil, nil)
 }

@@ -29,6 +29,13 @@ func hardwareResource(d Deps) *resource[hardware.Hardware] {
 		show:   func(_ context.Context, h *hardware.Hardware) (any, error) { return hardware.Redact(h), nil },
 		create: s.CreateHardware, update: s.UpdateHardware, remove: s.DeleteHardware, get: s.HardwareByName,
 		list: func(context.Context) ([]*hardware.Hardware, error) { return s.HardwareIndex(), nil },
+		force: func(ctx context.Context, h *hardware.Hardware, rev uint64, _ []string) ([]string, error) {
+			skipped, err := d.Engine.Drop(ctx, h.Meta.UID, "deleted with force")
+			if err != nil {
+				return nil, err
+			}
+			return skipped, s.DeleteHardware(ctx, h.Meta.Name, rev)
+		},
 		sees: func(ctx context.Context, h *hardware.Hardware) (bool, error) { return CallerFrom(ctx).Sees(h), nil },
 	}
 }

@@ -81,7 +81,11 @@ func recordRoutes[T any](k api.Kind, replace bool, l listing[T], of func(*server
 		{Method: http.MethodGet, Path: all, Does: "List every " + word + ", filtered, sorted and in pages", Role: RoleViewer, Claimer: claimer, Out: api.List[T]{}, Query: l.params(), handle: with(list)},
 		{Method: http.MethodPost, Path: all, Does: "Create a " + word, Role: RoleOperator, In: record, Out: record, Query: []string{"dryRun"}, handle: change((*resource[T]).serveCreate)},
 		{Method: http.MethodGet, Path: one, Does: "Read a " + word, Role: RoleViewer, Claimer: claimer, Out: record, handle: with((*resource[T]).serveGet)},
-		{Method: http.MethodDelete, Path: one, Does: "Delete a " + word + ", or, with force, one that is in use, where that is safe", Role: RoleOperator, Out: api.Deleted{}, Query: []string{"dryRun", "force"}, handle: change((*resource[T]).serveDelete)},
+		{Method: http.MethodDelete, Path: one, Does: "Delete a " + word, Role: RoleOperator, Out: api.Deleted{}, Query: []string{"dryRun"}, handle: change((*resource[T]).serveDelete)},
+	}
+	if forcible := k == api.KindHardware || k == api.KindSubnet; forcible {
+		del := &routes[len(routes)-1]
+		del.Does, del.Query = del.Does+", with force also one that is in use", append(del.Query, "force")
 	}
 	if replace {
 		routes = append(
