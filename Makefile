@@ -69,10 +69,11 @@ bench: deps-lab build ## side by side with the peers, as ratios
 	@deploy/bench/run
 
 .PHONY: lint
-lint: ## gofumpt, go vet, staticcheck with every check
+lint: ## gofumpt, go vet, staticcheck with every check; the OpenAPI document
 	@out=$$($(TOOL) gofumpt -l $$(git ls-files '*.go' | grep -v '\.pb\.go$$')); test -z "$$out" || { echo "not gofumpt'ed:"; echo "$$out"; exit 1; }
 	@$(GO) vet $(PKGS)
 	@$(TOOL) staticcheck -checks all,-ST1000 $(PKGS)
+	@deploy/openapi/lint
 
 .PHONY: fuzz
 fuzz: ## every fuzz target for FUZZTIME each

@@ -23,6 +23,8 @@ type Route struct {
 	// In and Out are zero values of the bodies' types; nil where there is none, and
 	// an io.Reader's type where the body is a stream.
 	In, Out any
+	// Status of a success, where it is not 200, or 204 without Out.
+	Status int
 	// Query lists the parameters that it reads from the URL; others are refused: a
 	// misspelt filter must not list everything.
 	Query  []string
@@ -34,7 +36,7 @@ type Route struct {
 func Routes() []Route {
 	routes := []Route{
 		{Method: http.MethodGet, Path: "/version", Does: "Say what the daemon is", Role: RoleViewer, Claimer: true, Out: api.VersionInfo{}, handle: (*server).version},
-		{Method: http.MethodPost, Path: "/apply", Does: "Create or change every record of a multi-document body", Role: RoleOperator, Out: api.ApplyResult{}, Query: []string{"dryRun"}, handle: (*server).apply},
+		{Method: http.MethodPost, Path: "/apply", Does: "Create or change every record of a multi-document body", Role: RoleOperator, In: documentsBody{}, Out: api.ApplyResult{}, Query: []string{"dryRun"}, handle: (*server).apply},
 		{Method: http.MethodGet, Path: "/hardware/{name}/timeline", Does: "Tell what happened to a machine, boot by boot", Role: RoleViewer, Claimer: true, Out: api.Timeline{}, Query: []string{"boot", "limit"}, handle: (*server).timeline},
 		{Method: http.MethodPost, Path: "/hardware/{name}/hold", Does: "Put a machine on hold, or take it off", Role: RoleOperator, In: api.Hold{}, Out: hardware.Hardware{}, handle: (*server).hold},
 		{Method: http.MethodPut, Path: "/images/{name}/blob", Does: "Upload the file of an image; the record is made or changed", Role: RoleOperator, In: blobBody{}, Out: workflow.Image{}, Query: []string{"checksum", "format", "arch", "description"}, handle: (*server).upload},
@@ -79,7 +81,7 @@ func recordRoutes[T any](k api.Kind, replace bool, l listing[T], of func(*server
 	all, one, word := "/"+k.Path(), "/"+k.Path()+"/{name}", k.Word()
 	routes := []Route{
 		{Method: http.MethodGet, Path: all, Does: "List every " + word + ", filtered, sorted and in pages", Role: RoleViewer, Claimer: claimer, Out: api.List[T]{}, Query: l.params(), handle: with(list)},
-		{Method: http.MethodPost, Path: all, Does: "Create a " + word, Role: RoleOperator, In: record, Out: record, Query: []string{"dryRun"}, handle: change((*resource[T]).serveCreate)},
+		{Method: http.MethodPost, Path: all, Does: "Create a " + word, Role: RoleOperator, In: record, Out: record, Status: http.StatusCreated, Query: []string{"dryRun"}, handle: change((*resource[T]).serveCreate)},
 		{Method: http.MethodGet, Path: one, Does: "Read a " + word, Role: RoleViewer, Claimer: claimer, Out: record, handle: with((*resource[T]).serveGet)},
 		{Method: http.MethodDelete, Path: one, Does: "Delete a " + word, Role: RoleOperator, Out: api.Deleted{}, Query: []string{"dryRun"}, handle: change((*resource[T]).serveDelete)},
 	}
@@ -96,6 +98,9 @@ func recordRoutes[T any](k api.Kind, replace bool, l listing[T], of func(*server
 	}
 	return routes
 }
+
+// documentsBody marks a body of several documents.
+type documentsBody struct{}
 
 // mergePatch marks a body that is a JSON merge patch.
 type mergePatch map[string]any

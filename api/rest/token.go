@@ -24,7 +24,7 @@ func tokenRoutes() []Route {
 	return []Route{
 		{Method: http.MethodGet, Path: "/whoami", Does: "Say who the caller is and what it may do", Role: RoleViewer, Claimer: true, Out: api.WhoAmI{}, handle: (*server).whoami},
 		{Method: http.MethodGet, Path: "/tokens", Does: "List every token, without its secret", Role: RoleAdmin, Out: api.List[hardware.Token]{}, handle: (*server).listTokens},
-		{Method: http.MethodPost, Path: "/tokens", Does: "Create a token; the answer is the only place that has its secret", Role: RoleAdmin, In: api.NewToken{}, Out: api.CreatedToken{}, handle: (*server).createToken},
+		{Method: http.MethodPost, Path: "/tokens", Does: "Create a token; the answer is the only place that has its secret", Role: RoleAdmin, In: api.NewToken{}, Out: api.CreatedToken{}, Status: http.StatusCreated, handle: (*server).createToken},
 		{Method: http.MethodGet, Path: "/tokens/{name}", Does: "Read a token, without its secret", Role: RoleAdmin, Out: hardware.Token{}, handle: (*server).getToken},
 		{Method: http.MethodDelete, Path: "/tokens/{name}", Does: "Revoke a token, at once", Role: RoleAdmin, handle: (*server).deleteToken},
 	}

@@ -1,0 +1,78 @@
+package rest
+
+import (
+	"reflect"
+
+	"github.com/rackstrap/rackstrap/api"
+	"github.com/rackstrap/rackstrap/api/rest/openapi"
+	"github.com/rackstrap/rackstrap/hardware"
+	"github.com/rackstrap/rackstrap/workflow"
+)
+
+// enums are the closed sets in the bodies. A test compares them with the constants
+// in the source.
+func enums() map[reflect.Type][]string {
+	out := map[reflect.Type][]string{}
+	set(out, hardware.Roles()...)
+	set(out, hardware.States()...)
+	set(out, hardware.Reasons()...)
+	set(out, hardware.PowerUnknown, hardware.PowerOn, hardware.PowerOff)
+	set(out, hardware.SeverityError, hardware.SeverityWarning, hardware.SeverityInfo)
+	set(out, hardware.TargetNone, hardware.TargetDisk, hardware.TargetWorker)
+	set(out, hardware.ScopeEnrol, hardware.ScopeIdle, hardware.ScopeWork)
+	set(out, hardware.ModeReservation, hardware.ModeOff)
+	set(out, hardware.FirmwareNone, hardware.FirmwareBIOS, hardware.FirmwareUEFI, hardware.FirmwareUEFIARM, hardware.FirmwareHTTP,
+		hardware.FirmwareHTTPARM, hardware.FirmwareIPXE, hardware.FirmwareIPXEMin, hardware.FirmwareUnknown)
+	set(out, hardware.IssueKinds()...)
+	set(out, workflow.StatePending, workflow.StateRunning, workflow.StateSucceeded, workflow.StateFailed, workflow.StateTimedOut, workflow.StateCancelled)
+	set(out, workflow.PurposeNone, workflow.PurposeInstall, workflow.PurposeRelease, workflow.PurposeInspect)
+	set(out, workflow.ParamString, workflow.ParamInt, workflow.ParamBool, workflow.ParamSecret)
+	set(out, workflow.Kinds()...)
+	set(out, append(api.Kinds(), api.KindToken)...)
+	set(out, api.OutcomeCreated, api.OutcomeChanged, api.OutcomeUnchanged, api.OutcomeError, api.OutcomeSkipped)
+	set(out, api.PowerActionOn, api.PowerActionOff, api.PowerActionCycle, api.PowerActionStatus)
+	set(out, api.Codes()...)
+	return out
+}
+
+func set[T ~string](all map[reflect.Type][]string, values ...T) {
+	list := make([]string, len(values))
+	for i, v := range values {
+		list[i] = string(v)
+	}
+	all[reflect.TypeFor[T]()] = list
+}
+
+// parameters are what the URLs are told, by name.
+func parameters() map[string]openapi.Parameter {
+	text := func(does string) openapi.Parameter {
+		return openapi.Parameter{Description: does, Schema: &openapi.Schema{Type: "string"}}
+	}
+	flag := func(does string) openapi.Parameter {
+		return openapi.Parameter{Description: does, Schema: &openapi.Schema{Type: "boolean"}}
+	}
+	count := func(does string) openapi.Parameter {
+		zero := 0
+		return openapi.Parameter{Description: does, Schema: &openapi.Schema{Type: "integer", Format: "int64", Minimum: &zero}}
+	}
+	return map[string]openapi.Parameter{
+		"continue":    text("Where the last page ended, as it said."),
+		"selector":    text("Of records with these labels only: key=value, key!=value, key, !key, key in (a,b), with commas."),
+		"sort":        text("By what; with a dash before it the order is reversed."),
+		"state":       text("In one of these states only, with commas."),
+		"dryRun":      flag("Check everything, answer as if it were done, and write nothing."),
+		"force":       flag("Also where it is in use; the answer names what was skipped."),
+		"boot":        text("Of this boot only, by its id."),
+		"hardware":    text("Of this machine only, by its name."),
+		"workflow":    text("Of this workflow only, by its name."),
+		"by":          text("Asked for by this caller only: socket, or the name of a token."),
+		"reason":      text("With this Reason only; the headings of the troubleshooting guide."),
+		"after":       count("What came after this cursor only."),
+		"limit":       count("How many at most."),
+		"follow":      flag("Of a stream: false ends it after what is kept."),
+		"checksum":    text("What the bytes must have: sha256:<hex> or sha512:<hex>."),
+		"format":      text("The file's form, where it is not to be found by its content."),
+		"arch":        text("Of this architecture: amd64 or arm64."),
+		"description": text("Words for people."),
+	}
+}
