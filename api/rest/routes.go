@@ -47,6 +47,7 @@ func Routes() []Route {
 	}
 	routes = append(routes, tokenRoutes()...)
 	routes = append(routes, lifecycleRoutes()...)
+	routes = append(routes, bulkRoute())
 	routes = append(routes, backupRoutes()...)
 	routes = append(routes, recordRoutes(api.KindHardware, true, hardwareListing(), func(s *server) *resource[hardware.Hardware] { return s.hardware })...)
 	routes = append(routes, recordRoutes(api.KindSubnet, true, subnetListing(), func(s *server) *resource[hardware.Subnet] { return s.subnets })...)
