@@ -28,6 +28,9 @@ const (
 	CodeInternal         Code = "internal"
 	CodePowerFailed      Code = "power-failed"
 	CodePartiallyApplied Code = "partially-applied"
+	// Of a claim that gets no machine.
+	CodeNoCandidate Code = "no-candidate"
+	CodeClaimEnded  Code = "claim-ended"
 	// Of a caller that is not known, or may not do it.
 	CodeTokenMissing   Code = "token-missing"
 	CodeTokenMalformed Code = "token-malformed"
@@ -53,6 +56,8 @@ type Problem struct {
 	Errors []hardware.FieldError `json:"errors,omitempty"`
 	// Revision is the record's current one, for a conflict.
 	Revision uint64 `json:"revision,omitempty"`
+	// Against counts, for no-candidate, what speaks against how many machines.
+	Against map[hardware.Against]int `json:"against,omitempty"`
 	// Results has what apply did until then, document by document.
 	Results []Applied `json:"results,omitempty"`
 }

@@ -96,3 +96,13 @@ type Candidate struct {
 	Score    int      `json:"score,omitempty"`
 	Against  []string `json:"against,omitempty"`
 }
+
+// ClaimAnswer says what a claim would be given, and why.
+type ClaimAnswer struct {
+	// Picked is the machine that the claim has, or would be given; empty for none.
+	Picked string
+	// Candidates are all machines, the picked one and others that fit first.
+	Candidates []Candidate
+	// Against counts those that do not fit, each by the first thing against it.
+	Against map[Against]int
+}

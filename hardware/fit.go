@@ -294,6 +294,27 @@ func (m *Matcher) Best(id string, h []*Hardware, active func(uid string) bool) i
 	}
 }
 
+// Answer says of all machines whether the claim could have them. h must be sorted by
+// name; active is as in Best.
+func (m *Matcher) Answer(id string, h []*Hardware, active func(uid string) bool) *ClaimAnswer {
+	out := &ClaimAnswer{Candidates: make([]Candidate, len(h)), Against: map[Against]int{}}
+	for x := range m.Best(id, h, active) {
+		out.Picked = x.Meta.Name
+		break
+	}
+	for i, x := range h {
+		busy := active(x.Meta.UID)
+		out.Candidates[i] = m.Candidate(x, busy, id)
+		if id != "" && x.Status.Claim != nil && x.Status.Claim.ID == id {
+			out.Picked = x.Meta.Name
+		} else if first, fits := m.Fits(x, busy); !fits {
+			out.Against[first]++
+		}
+	}
+	sortCandidates(out.Candidates, out.Picked)
+	return out
+}
+
 // Place is where among n machines a claim begins to look.
 func Place(id string, n int) int {
 	f := fnv.New64a()
@@ -301,16 +322,19 @@ func Place(id string, n int) int {
 	return int(f.Sum64() % uint64(n))
 }
 
-// SortCandidates puts the best first: those that fit by their score, then those
-// with the least against them.
-func SortCandidates(c []Candidate) {
-	slices.SortStableFunc(c, func(a, b Candidate) int {
-		if a.Fits != b.Fits {
-			if a.Fits {
-				return -1
-			}
+// sortCandidates puts the best first: the picked one, those that fit by their score,
+// then those with the least against them.
+func sortCandidates(c []Candidate, picked string) {
+	rank := func(x Candidate) int {
+		switch {
+		case x.Hardware == picked:
+			return 0
+		case x.Fits:
 			return 1
 		}
-		return cmp.Or(cmp.Compare(len(a.Against), len(b.Against)), cmp.Compare(b.Score, a.Score), strings.Compare(a.Hardware, b.Hardware))
+		return 2
+	}
+	slices.SortStableFunc(c, func(a, b Candidate) int {
+		return cmp.Or(cmp.Compare(rank(a), rank(b)), cmp.Compare(len(a.Against), len(b.Against)), cmp.Compare(b.Score, a.Score), strings.Compare(a.Hardware, b.Hardware))
 	})
 }

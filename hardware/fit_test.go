@@ -260,22 +260,43 @@ func TestBest(t *testing.T) {
 	}
 }
 
-func TestSortCandidates(t *testing.T) {
+// TestAnswer: the picked one comes first, then what fits, then what has the least
+// against it; and the counts say why the others were not picked.
+func TestAnswer(t *testing.T) {
 	t.Parallel()
-	c := []Candidate{
-		{Hardware: "d", Against: []string{"x", "y"}},
-		{Hardware: "c", Against: []string{"x"}},
-		{Hardware: "a", Fits: true, Score: 1},
-		{Hardware: "b", Fits: true, Score: 7},
-		{Hardware: "e", Against: []string{"x"}, Score: 1},
+	named := func(name string, score int, change func(*Hardware)) *Hardware {
+		h := fitMachine(change)
+		h.Meta.Name, h.Meta.UID, h.Meta.Labels = name, name, map[string]string{"s": fmt.Sprint(score)}
+		return h
 	}
-	SortCandidates(c)
-	var names string
-	for _, x := range c {
-		names += x.Hardware
+	held := func(h *Hardware) {
+		h.Status = Status{State: StateProvisioned, Claim: &ClaimRef{ID: "mine", Owner: "o"}}
 	}
-	if names != "baecd" {
-		t.Errorf("order %s", names)
+	all := []*Hardware{
+		named("a", 1, nil),
+		named("b", 2, nil),
+		named("c", 0, func(h *Hardware) { h.Status.Hold, h.Spec.Protect = true, true }),
+		named("d", 0, func(h *Hardware) { h.Status.Hold = true }),
+		named("e", 2, func(h *Hardware) { h.Status.Maintenance = true }),
+		named("f", 0, held),
+		named("g", 0, nil),
+	}
+	m, err := NewMatcher(&ClaimSpec{Owner: "o", Prefer: []Preference{{"s=1", 1}, {"s=2", 2}}}, Selector{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for id, want := range map[string]string{"mine": "f:fbaedgc:2 on hold, 1 in maintenance, 1 with an active workflow", "": "b:baedgcf:2 on hold, 1 claimed, 1 in maintenance, 1 with an active workflow"} {
+		got := m.Answer(id, all, func(uid string) bool { return uid == "g" })
+		order := ""
+		for _, c := range got.Candidates {
+			order += c.Hardware
+		}
+		if s := got.Picked + ":" + order + ":" + (&NoCandidate{Against: got.Against}).Counts(); s != want {
+			t.Errorf("claim %q: %s, wanted %s", id, s, want)
+		}
+	}
+	if got := m.Answer("", nil, nil); got.Picked != "" || len(got.Candidates) != 0 {
+		t.Errorf("of nothing: %+v", got)
 	}
 }
 

@@ -202,20 +202,14 @@ func (db *DB) trimClaims(ctx context.Context) error {
 }
 
 // ExplainClaim says of each machine why a claim with this spec would, or would not,
-// be given it: the best first. id is the claim's own, whose machine fits. within
-// leaves out machines, as in Claim. *hardware.Invalid.
-func (db *DB) ExplainClaim(id string, spec *hardware.ClaimSpec, within hardware.Selector) ([]hardware.Candidate, error) {
+// be given it. id is the claim's own, whose machine fits. within leaves out machines,
+// as in Claim. *hardware.Invalid.
+func (db *DB) ExplainClaim(id string, spec *hardware.ClaimSpec, within hardware.Selector) (*hardware.ClaimAnswer, error) {
 	m, err := hardware.NewMatcher(spec, within)
 	if err != nil {
 		return nil, err
 	}
-	all := db.view.within(within, id)
-	out := make([]hardware.Candidate, len(all))
-	for i, h := range all {
-		out[i] = m.Candidate(h, db.view.Active(h.Meta.UID), id)
-	}
-	hardware.SortCandidates(out)
-	return out, nil
+	return m.Answer(id, db.view.within(within, id), db.view.Active), nil
 }
 
 // Installation is the name of this installation: a ULID that is made once and

@@ -177,7 +177,7 @@ func TestClaimPicks(t *testing.T) {
 		t.Errorf("none left within the limit: %v", err)
 	}
 	all, err := db.ExplainClaim("c5", &prefers.Spec, blue)
-	if err != nil || len(all) != 5 || all[0].Hardware != "m5" || !all[0].Fits || all[1].Fits {
+	if err != nil || len(all.Candidates) != 5 || all.Picked != "m5" || all.Candidates[0].Hardware != "m5" || !all.Candidates[0].Fits || all.Candidates[1].Fits {
 		t.Errorf("explained: %+v, %v", all, err)
 	}
 	if _, err := db.ExplainClaim("", &hardware.ClaimSpec{}, blue); err == nil {

@@ -45,6 +45,7 @@ type Client struct {
 	Templates *Records[workflow.Template]
 	Images    *Records[workflow.Image]
 	Workflows *Records[api.Workflow]
+	Claims    *Records[hardware.Claim]
 
 	where string
 	base  string
@@ -69,6 +70,7 @@ func New(o Options) *Client {
 	c.Templates = &Records[workflow.Template]{c, api.KindTemplate}
 	c.Images = &Records[workflow.Image]{c, api.KindImage}
 	c.Workflows = &Records[api.Workflow]{c, api.KindWorkflow}
+	c.Claims = &Records[hardware.Claim]{c, api.KindClaim}
 	return c
 }
 

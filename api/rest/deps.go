@@ -50,6 +50,7 @@ type Records interface {
 	ImageRecords
 	WorkflowRecords
 	EventRecords
+	ClaimRecords
 	// ListLeases lists what DHCP has confirmed.
 	ListLeases(ctx context.Context) ([]hardware.Lease, error)
 }

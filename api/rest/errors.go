@@ -35,6 +35,8 @@ func problem(err error) *api.Problem {
 	switch {
 	case errors.As(err, &p):
 		return p
+	case claimProblem(err) != nil:
+		return claimProblem(err)
 	case errors.As(err, &invalid):
 		return &api.Problem{Status: http.StatusUnprocessableEntity, Code: api.CodeInvalid, Detail: invalid.Error(), Errors: invalid.Errors}
 	case errors.As(err, &syntax):

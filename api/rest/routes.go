@@ -27,7 +27,9 @@ type Route struct {
 	Status int
 	// Query lists the parameters that it reads from the URL; others are refused: a
 	// misspelt filter must not list everything.
-	Query  []string
+	Query []string
+	// Reads: it changes nothing, though its method could.
+	Reads  bool
 	handle func(*server, http.ResponseWriter, *http.Request) error
 }
 
@@ -41,13 +43,13 @@ func Routes() []Route {
 		{Method: http.MethodPost, Path: "/hardware/{name}/hold", Does: "Put a machine on hold, or take it off", Role: RoleOperator, In: api.Hold{}, Out: hardware.Hardware{}, handle: (*server).hold},
 		{Method: http.MethodPut, Path: "/images/{name}/blob", Does: "Upload the file of an image; the record is made or changed", Role: RoleOperator, In: blobBody{}, Out: workflow.Image{}, Query: []string{"checksum", "format", "arch", "description"}, handle: (*server).upload},
 		{Method: http.MethodPost, Path: "/workflows/{name}/cancel", Does: "End a workflow", Role: RoleOperator, In: api.Cancel{}, Out: api.Workflow{}, handle: (*server).cancel},
-		{Method: http.MethodGet, Path: "/events", Does: "List events, or stream them as server-sent events", Role: RoleViewer, Claimer: true, Out: api.List[api.Event]{}, Query: []string{"hardware", "workflow", "boot", "by", "reason", "after", "limit", "follow"}, handle: (*server).events},
+		{Method: http.MethodGet, Path: "/events", Does: "List events, or stream them as server-sent events", Role: RoleViewer, Out: api.List[api.Event]{}, Query: []string{"hardware", "workflow", "boot", "by", "reason", "after", "limit", "follow"}, handle: (*server).events},
 		{Method: http.MethodGet, Path: "/leases", Does: "List the DHCP leases", Role: RoleViewer, Out: api.List[hardware.Lease]{}, handle: (*server).leases},
 		{Method: http.MethodGet, Path: "/strangers", Does: "List the machines that ask for an address and have no record", Role: RoleViewer, Out: api.List[api.Stranger]{}, handle: (*server).strangers},
 	}
 	routes = append(routes, tokenRoutes()...)
 	routes = append(routes, lifecycleRoutes()...)
-	routes = append(routes, bulkRoute())
+	routes = append(routes, claimRoutes()...)
 	routes = append(routes, backupRoutes()...)
 	routes = append(routes, recordRoutes(api.KindHardware, true, hardwareListing(), func(s *server) *resource[hardware.Hardware] { return s.hardware })...)
 	routes = append(routes, recordRoutes(api.KindSubnet, true, subnetListing(), func(s *server) *resource[hardware.Subnet] { return s.subnets })...)

@@ -17,6 +17,7 @@ type server struct {
 	templates *resource[workflow.Template]
 	images    *resource[workflow.Image]
 	workflows *resource[workflow.Workflow]
+	claims    *resource[hardware.Claim]
 	files     *imageFiles
 	progress  progressBoard
 	wrong     *wrongTokens
@@ -61,6 +62,7 @@ func newServer(d Deps) *server {
 	s.templates = templateResource(d)
 	s.images = imageResource(d, s.files)
 	s.workflows = workflowResource(d)
+	s.claims = claimResource(d)
 	s.progress.deps = d
 	return s
 }
@@ -88,6 +90,8 @@ func (s *server) serve(route Route) http.HandlerFunc {
 			s.fail(w, r, err)
 			return
 		}
-		s.changed(r, "done")
+		if !route.Reads {
+			s.changed(r, "done")
+		}
 	}
 }
