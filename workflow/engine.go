@@ -70,6 +70,7 @@ type machine struct {
 	active  string    // name of the active workflow
 	wake    time.Time
 	current *Assignment // the attempt that runs
+	ended   bool        // a workflow ended since its issues were looked at
 }
 
 // NewEngine makes an Engine; Run must be called for time to pass.
@@ -261,7 +262,7 @@ func (e *Engine) after(ctx context.Context, m *machine, w *Workflow, st Step) {
 		m.session.send(Command{Cancel: st.Stop})
 	}
 	if w.Status.State.Ended() {
-		m.active, m.wake, m.current = "", time.Time{}, nil
+		m.active, m.wake, m.current, m.ended = "", time.Time{}, nil, true
 		e.mu.Lock()
 		delete(e.progress, w.Meta.Name)
 		e.mu.Unlock()

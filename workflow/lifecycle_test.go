@@ -361,3 +361,47 @@ func TestMaintenanceAndAccept(t *testing.T) {
 		t.Errorf("%+v", s)
 	}
 }
+
+// A machine that does not come is an issue, its power is cycled by itself a few
+// times, and the issue goes when the machine comes.
+func TestIssuesComeAndGo(t *testing.T) {
+	t.Parallel()
+	r := newRig(t)
+	r.must(r.db.CreateSubnet(r.ctx, &hardware.Subnet{Meta: hardware.Meta{Name: "lan"}, Spec: hardware.SubnetSpec{Prefix: netip.MustParsePrefix("10.0.0.0/24")}}))
+	h, err := r.db.HardwareByName(r.ctx, "m1")
+	r.must(err)
+	h.Spec.Power = &hardware.PowerControl{Driver: hardware.PowerWebhook, URL: "http://10.0.0.9/", Secret: "0123456789abcdef"}
+	r.must(r.db.UpdateHardware(r.ctx, h))
+	has := func(s hardware.Status, k hardware.IssueKind) bool {
+		return slices.ContainsFunc(s.Issues, func(i hardware.Issue) bool { return i.Kind == k && i.Fix != "" && i.Detail != "" })
+	}
+	r.install(false)
+	for n := range 3 {
+		r.await(func(s hardware.Status) bool { return s.Power.Tries == n+1 })
+		r.pass(11 * time.Minute)
+		r.await(func(s hardware.Status) bool { return has(s, hardware.IssueNeverSeen) })
+	}
+	_, tok := r.boot(1)
+	r.attach(tok, newKey(), nil)
+	r.pass(11 * time.Second)
+	r.await(func(s hardware.Status) bool { return len(s.Issues) == 0 })
+	ev, err := r.db.Events(r.ctx, workflow.EventQuery{Hardware: r.hw.Meta.UID})
+	r.must(err)
+	opened, closed := 0, 0
+	for _, e := range ev {
+		switch e.Reason {
+		case hardware.ReasonIssueOpened:
+			opened++
+		case hardware.ReasonIssueClosed:
+			closed++
+		}
+	}
+	if opened == 0 || closed == 0 {
+		t.Errorf("%d issues opened, %d closed in the timeline", opened, closed)
+	}
+	r.power.mu.Lock()
+	defer r.power.mu.Unlock()
+	if len(r.power.asked) != 3 {
+		t.Errorf("the power was asked %q, want three times", r.power.asked)
+	}
+}

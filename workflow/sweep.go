@@ -2,14 +2,15 @@ package workflow
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"time"
 
 	"github.com/rackstrap/rackstrap/hardware"
 )
 
-// sweepEvery is how often every machine is looked at: for deadlines
-// that no workflow keeps.
+// sweepEvery is how often every machine is looked at: for issues, for deadlines that
+// no workflow keeps, for machines that a power cycle may help.
 const sweepEvery = 10 * time.Second
 
 func (e *Engine) sweep(ctx context.Context) {
@@ -20,7 +21,7 @@ func (e *Engine) sweep(ctx context.Context) {
 		if ctx.Err() != nil {
 			return
 		}
-		if err := e.late(ctx, h); err != nil {
+		if err := errors.Join(e.late(ctx, h), e.look(ctx, h)); err != nil && ctx.Err() == nil && !errors.Is(err, ErrNotFound) {
 			e.c.Log.Error("machine not looked at", "hardware", h.Meta.Name, "err", err)
 		}
 	}
