@@ -108,7 +108,7 @@ func Marshal(k Kind, record any) (json.RawMessage, error) {
 	return append(append(head[:len(head)-1], ','), raw[1:]...), nil
 }
 
-// Applied says what apply did with one document.
+// Applied says what apply did with one document, or a bulk verb with one machine.
 type Applied struct {
 	// Index counts the documents from 0; Line is where it starts in what was sent.
 	Index  int     `json:"index"`
@@ -116,11 +116,15 @@ type Applied struct {
 	Kind   Kind    `json:"kind,omitempty"`
 	Name   string  `json:"name,omitempty"`
 	Result Outcome `json:"result"`
-	// Changes are the fields that differ, of a dry run; secrets are redacted.
+	// State is that of the machine before, of a bulk verb.
+	State hardware.State `json:"state,omitempty"`
+	// Changes are the fields that differ, of a dry run and of labels; secrets are
+	// redacted.
 	Changes []Change `json:"changes,omitempty"`
 	// Skipped names what a forced delete leaves undone.
 	Skipped []string `json:"skipped,omitempty"`
-	// Detail and Errors say what is wrong, for an error.
+	// Detail and Errors say what is wrong, for an error; Detail of a bulk verb what it
+	// did.
 	Detail string                `json:"detail,omitempty"`
 	Errors []hardware.FieldError `json:"errors,omitempty"`
 }
@@ -134,9 +138,11 @@ const (
 	OutcomeChanged   Outcome = "changed"
 	OutcomeUnchanged Outcome = "unchanged"
 	OutcomeDeleted   Outcome = "deleted"
-	OutcomeError     Outcome = "error"
+	// OutcomeDone: a bulk verb did what changes no state.
+	OutcomeDone  Outcome = "done"
+	OutcomeError Outcome = "error"
 	// OutcomeSkipped: the document is right, but nothing is written while another
-	// one is wrong.
+	// one is wrong; or a bulk verb was not begun.
 	OutcomeSkipped Outcome = "skipped"
 )
 

@@ -92,7 +92,7 @@ type guest struct {
 
 const guestMAC = "52:54:00:12:34:56"
 
-// boot starts a machine with half a gigabyte of memory, one network card and two disks.
+// boot starts a machine with one network card and two disks.
 func boot(t testing.TB, kernel, initramfs, cmdline string, more ...string) *guest {
 	t.Helper()
 	disk := filepath.Join(t.TempDir(), "disk")
@@ -102,13 +102,20 @@ func boot(t testing.TB, kernel, initramfs, cmdline string, more ...string) *gues
 	if err := os.Truncate(disk, 64<<20); err != nil {
 		t.Fatal(err)
 	}
+	return bootBare(t, kernel, initramfs, cmdline, append([]string{
+		"-netdev", "user,id=n", "-device", "virtio-net-pci,netdev=n,romfile=,mac=" + guestMAC,
+		"-drive", "if=none,id=d,format=raw,file=" + disk, "-device", "virtio-blk-pci,drive=d,serial=DISK1",
+		"-drive", "if=none,id=s,format=raw,file.driver=null-co,file.size=32M", "-device", "ide-hd,drive=s,serial=SATA1",
+	}, more...)...)
+}
+
+// bootBare starts a machine with half a gigabyte of memory.
+func bootBare(t testing.TB, kernel, initramfs, cmdline string, more ...string) *guest {
+	t.Helper()
 	ctx, cancel := context.WithCancel(context.Background())
 	args := append([]string{
 		"-accel", "tcg", "-machine", "q35", "-cpu", "max", "-m", "512", "-smp", "2", "-nodefaults", "-display", "none", "-no-reboot",
 		"-serial", "stdio", "-kernel", kernel, "-initrd", initramfs, "-append", cmdline,
-		"-netdev", "user,id=n", "-device", "virtio-net-pci,netdev=n,romfile=,mac=" + guestMAC,
-		"-drive", "if=none,id=d,format=raw,file=" + disk, "-device", "virtio-blk-pci,drive=d,serial=DISK1",
-		"-drive", "if=none,id=s,format=raw,file.driver=null-co,file.size=32M", "-device", "ide-hd,drive=s,serial=SATA1",
 	}, more...)
 	cmd := exec.CommandContext(ctx, "qemu-system-x86_64", args...)
 	out, err := cmd.StdoutPipe()

@@ -95,6 +95,12 @@ func (c Caller) holds(h *hardware.Hardware) bool {
 	return h.Status.Claim != nil && c.Owns(h.Status.Claim.Owner)
 }
 
+// Follows reports whether the caller sees what happens to the machine. A claimer
+// does not follow those that another has.
+func (c Caller) Follows(h *hardware.Hardware) bool {
+	return c.Sees(h) && (!c.Limited() || h.Status.Claim == nil || c.holds(h))
+}
+
 // MayAct says why the caller may not change the machine or what it does, or nil: a
 // claimer must hold it by a claim. Ask for machines that the caller sees; others
 // are not found.
@@ -132,9 +138,9 @@ func (c Caller) lacks(need ...Role) error {
 	)
 }
 
-// seesMachine reports whether the caller of ctx sees the machine of that name, if
-// it is still the one with that uid.
-func seesMachine(ctx context.Context, records HardwareRecords, name, uid string) (bool, error) {
+// followsMachine reports whether the caller of ctx follows the machine of that name,
+// if it is still the one with that uid.
+func followsMachine(ctx context.Context, records HardwareRecords, name, uid string) (bool, error) {
 	c := CallerFrom(ctx)
 	if !c.Limited() {
 		return c.Role.Includes(RoleViewer), nil
@@ -143,7 +149,7 @@ func seesMachine(ctx context.Context, records HardwareRecords, name, uid string)
 	if errors.Is(err, workflow.ErrNotFound) {
 		return false, nil
 	}
-	return err == nil && h.Meta.UID == uid && c.Sees(h), err
+	return err == nil && h.Meta.UID == uid && c.Follows(h), err
 }
 
 // forbidden is a request that the caller may not make.

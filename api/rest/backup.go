@@ -33,6 +33,9 @@ func (s *server) backup(w http.ResponseWriter, r *http.Request) error {
 	if err := options(w, r, "backup", &in); err != nil {
 		return err
 	}
+	if s.Backups == nil {
+		return &api.Problem{Status: http.StatusServiceUnavailable, Code: api.CodeUnavailable, Detail: "this daemon makes no backups"}
+	}
 	a, err := s.Backups.Backup(r.Context(), in.Passphrase)
 	if err != nil {
 		return err

@@ -73,9 +73,16 @@ func (s *server) listEvents(ctx context.Context, q workflow.EventQuery) (*api.Li
 	if err != nil {
 		return nil, err
 	}
-	out := &api.List[api.Event]{APIVersion: api.Version, Kind: "EventList", Items: make([]api.Event, len(events)), Cursor: cursor}
-	for i, e := range events {
-		out.Items[i] = api.NewEvent(e)
+	out := &api.List[api.Event]{APIVersion: api.Version, Kind: "EventList", Items: make([]api.Event, 0, len(events)), Cursor: cursor}
+	sight := s.newSight(ctx)
+	for _, e := range events {
+		seen, err := sight.event(ctx, &e)
+		if err != nil {
+			return nil, err
+		}
+		if seen {
+			out.Items = append(out.Items, api.NewEvent(e))
+		}
 	}
 	return out, nil
 }

@@ -135,7 +135,7 @@ func workflowResource(d Deps) *resource[workflow.Workflow] {
 		},
 		remove: s.DeleteWorkflow, get: s.Workflow, list: s.ListWorkflows,
 		sees: func(ctx context.Context, w *workflow.Workflow) (bool, error) {
-			return seesMachine(ctx, s, w.Spec.Hardware, w.Status.HardwareUID)
+			return followsMachine(ctx, s, w.Spec.Hardware, w.Status.HardwareUID)
 		},
 	}
 }

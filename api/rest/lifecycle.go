@@ -123,6 +123,17 @@ func (s *server) power(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
+	if err := checkPower(in); err != nil {
+		return err
+	}
+	out, err := s.Engine.Power(r.Context(), h.Meta.UID, string(in.Action), in.NextBoot)
+	if err != nil {
+		return powerProblem(h, err)
+	}
+	return writeJSON(w, http.StatusOK, api.PowerResult{Hardware: h.Meta.Name, Driver: out.Driver, State: out.State, Message: out.Message})
+}
+
+func checkPower(in api.Power) error {
 	c := hardware.NewChecker("request", "power")
 	switch in.Action {
 	case api.PowerActionOn, api.PowerActionOff, api.PowerActionCycle, api.PowerActionStatus:
@@ -135,14 +146,7 @@ func (s *server) power(w http.ResponseWriter, r *http.Request) error {
 	case in.NextBoot != "" && in.Action != api.PowerActionOn && in.Action != api.PowerActionCycle:
 		c.Addf("nextBoot", "goes with on and cycle only")
 	}
-	if err := c.Err(); err != nil {
-		return err
-	}
-	out, err := s.Engine.Power(r.Context(), h.Meta.UID, string(in.Action), in.NextBoot)
-	if err != nil {
-		return powerProblem(h, err)
-	}
-	return writeJSON(w, http.StatusOK, api.PowerResult{Hardware: h.Meta.Name, Driver: out.Driver, State: out.State, Message: out.Message})
+	return c.Err()
 }
 
 // powerProblem is a controller that refused or did not answer: another server's
@@ -166,14 +170,18 @@ func (s *server) inspect(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	template := "inspect"
-	if h.Status.State == hardware.StateProvisioned {
-		template = "inspect-restart" // its system goes on afterwards
-	}
-	spec := workflow.WorkflowSpec{Hardware: h.Meta.Name, Template: template, Purpose: workflow.PurposeInspect}
-	made, err := s.Engine.CreateWorkflow(r.Context(), "", spec)
+	made, err := s.Engine.CreateWorkflow(r.Context(), "", inspectSpec(h))
 	if err != nil {
 		return err
 	}
 	return s.workflows.answer(r.Context(), w, http.StatusCreated, made.Meta.Name)
+}
+
+// inspectSpec is the workflow that only boots the worker.
+func inspectSpec(h *hardware.Hardware) workflow.WorkflowSpec {
+	template := "inspect"
+	if h.Status.State == hardware.StateProvisioned {
+		template = "inspect-restart" // its system goes on afterwards
+	}
+	return workflow.WorkflowSpec{Hardware: h.Meta.Name, Template: template, Purpose: workflow.PurposeInspect}
 }

@@ -19,7 +19,7 @@ type progressBoard struct {
 
 type machineProgress struct {
 	workflow.Progress
-	hardware string // uid
+	machine, hardware string // name, uid
 }
 
 func (b *progressBoard) latest(ctx context.Context) []machineProgress {
@@ -36,7 +36,7 @@ func (b *progressBoard) latest(ctx context.Context) []machineProgress {
 	items := make([]machineProgress, 0, len(active))
 	for _, w := range active {
 		if p, ok := b.deps.Engine.Progress(w.Meta.Name); ok {
-			items = append(items, machineProgress{p, w.Status.HardwareUID})
+			items = append(items, machineProgress{p, w.Spec.Hardware, w.Status.HardwareUID})
 		}
 	}
 	b.items, b.taken = items, now

@@ -82,6 +82,7 @@ func (s *server) followEvents(ctx context.Context, out *sseWriter, q workflow.Ev
 	sent := map[string]time.Time{}
 	filter := q
 	filter.After = 0 // the watch is after it already
+	sight := s.newSight(ctx)
 	for {
 		var err error
 		select {
@@ -101,11 +102,15 @@ func (s *server) followEvents(ctx context.Context, out *sseWriter, q workflow.Ev
 				}
 				return
 			}
+			seen := false
 			if filter.Matches(&e.event) {
+				seen, err = sight.event(ctx, &e.event)
+			}
+			if seen {
 				err = out.event("event", strconv.FormatUint(e.event.Cursor, 10), api.NewEvent(e.event))
 			}
 		case <-tick.C:
-			err = s.sendProgress(ctx, out, q, sent)
+			err = s.sendProgress(ctx, out, q, sight, sent)
 		case <-beat.C:
 			err = out.raw(": beat\n\n")
 		}
@@ -116,10 +121,13 @@ func (s *server) followEvents(ctx context.Context, out *sseWriter, q workflow.Ev
 }
 
 // sendProgress sends what has moved since it was sent last.
-func (s *server) sendProgress(ctx context.Context, out *sseWriter, q workflow.EventQuery, sent map[string]time.Time) error {
+func (s *server) sendProgress(ctx context.Context, out *sseWriter, q workflow.EventQuery, sight *sight, sent map[string]time.Time) error {
 	for _, p := range s.progress.latest(ctx) {
 		if (q.Workflow != "" && q.Workflow != p.Workflow) || (q.Hardware != "" && q.Hardware != p.hardware) || sent[p.Workflow].Equal(p.At) {
 			continue
+		}
+		if seen, err := sight.machine(ctx, p.machine, p.hardware); err != nil || !seen {
+			continue // what was asked for in vain is asked for again at the next tick
 		}
 		if err := out.event("progress", "", p.Progress); err != nil {
 			return err

@@ -21,6 +21,9 @@ func (s *server) timeline(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
+	if c := CallerFrom(r.Context()); !c.Follows(h) {
+		return forbidden("", "%q is held by a claim of another owner, and the token %q follows its own", h.Meta.Name, c.Name)
+	}
 	limit, err := number(q, "limit", defaultEvents, maxEvents)
 	if err != nil {
 		return err

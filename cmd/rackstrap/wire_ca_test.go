@@ -64,6 +64,9 @@ func TestIdentityStays(t *testing.T) {
 		t.Fatal(err)
 	}
 	pinned(t, again, later)
+	if len(first.installation) != 26 || again.installation != first.installation {
+		t.Errorf("the installation is %q, was %q", again.installation, first.installation)
+	}
 	if again.caSHA256 != first.caSHA256 || !bytes.Equal(again.tokenKey, first.tokenKey) {
 		t.Error("the identity changed with a restart")
 	}

@@ -61,7 +61,7 @@ func (i *installed) UserData(ctx context.Context, uid string) ([]byte, error) {
 	if in := h.Status.Install; in != nil {
 		found, err := i.seeds.workflow(ctx, in.Workflow)
 		switch {
-		case err == nil && found.Meta.UID == in.UID:
+		case err == nil && found.Meta.UID == in.UID && found.Status.HardwareUID == uid:
 			w = found
 		case err != nil && !errors.Is(err, workflow.ErrNotFound):
 			return nil, err
@@ -71,7 +71,10 @@ func (i *installed) UserData(ctx context.Context, uid string) ([]byte, error) {
 	if errors.Is(err, fs.ErrNotExist) {
 		files, err = i.seeds.seed(ctx, h, w, metadata.Input{})
 	}
-	return files[metadata.FileUserData], err
+	if b, ok := files[metadata.FileUserData]; ok || err != nil {
+		return b, err
+	}
+	return files[metadata.FileIgnition], nil // what Ignition reads on EC2
 }
 
 // Seed implements metadata.Installs.

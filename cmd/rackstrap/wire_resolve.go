@@ -107,14 +107,11 @@ func ignition(h *hardware.Hardware, o *workflow.Ignition) error {
 // seedPartition writes out the whole seed; what the action gives of it goes byte by
 // byte, except for meta-data that lacks something of ours.
 func (r resolver) seedPartition(ctx context.Context, h *hardware.Hardware, w *workflow.Workflow, o *workflow.SeedPartition) error {
-	f, err := r.seeds.seed(ctx, h, w, metadata.Input{UserData: o.UserData, VendorData: o.VendorData, MetaData: o.MetaData})
+	f, err := r.seeds.partition(ctx, h, w, o)
 	if err != nil {
 		return err
 	}
 	o.UserData, o.MetaData = string(f[metadata.FileUserData]), string(f[metadata.FileMetaData])
-	o.VendorData = string(f[metadata.FileVendorData])
-	if o.NetworkConfig == "" {
-		o.NetworkConfig = string(f[metadata.FileNetworkConfig])
-	}
+	o.VendorData, o.NetworkConfig = string(f[metadata.FileVendorData]), string(f[metadata.FileNetworkConfig])
 	return nil
 }

@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"maps"
 	"strconv"
 	"strings"
 	"time"
@@ -116,20 +117,51 @@ func (s *seeds) file(ctx context.Context, token, file string) ([]byte, error) {
 	return b, nil
 }
 
-// of makes what is served for the actions of a workflow.
+// of makes what is served for the actions of a workflow; fs.ErrNotExist where none
+// of them brings anything.
 func (s *seeds) of(ctx context.Context, h *hardware.Hardware, w *workflow.Workflow) (metadata.Files, error) {
+	out := metadata.Files{}
 	for _, a := range w.Status.Actions {
-		if a.Kind != workflow.KindCloudInit {
+		if a.Kind != workflow.KindCloudInit && a.Kind != workflow.KindSeedPartition && a.Kind != workflow.KindIgnition {
 			continue
 		}
 		o, err := workflow.DecodeOptions(a.Kind, a.With)
 		if err != nil {
 			return nil, err
 		}
-		c := o.(*workflow.CloudInit)
-		return s.seed(ctx, h, w, metadata.Input{UserData: c.UserData, VendorData: c.VendorData, MetaData: c.MetaData})
+		var files metadata.Files
+		switch o := o.(type) {
+		case *workflow.CloudInit:
+			files, err = s.seed(ctx, h, w, metadata.Input{UserData: o.UserData, VendorData: o.VendorData, MetaData: o.MetaData})
+		case *workflow.SeedPartition:
+			files, err = s.partition(ctx, h, w, o)
+		case *workflow.Ignition:
+			err = ignition(h, o)
+			files = metadata.Files{metadata.FileIgnition: []byte(o.Config)}
+		}
+		if err != nil {
+			return nil, err
+		}
+		maps.Copy(out, files)
 	}
-	return nil, fs.ErrNotExist
+	if len(out) == 0 {
+		return nil, fs.ErrNotExist
+	}
+	return out, nil
+}
+
+// partition makes the files of a seed partition, and its user-data under the name
+// that says what Talos reads in it.
+func (s *seeds) partition(ctx context.Context, h *hardware.Hardware, w *workflow.Workflow, o *workflow.SeedPartition) (metadata.Files, error) {
+	f, err := s.seed(ctx, h, w, metadata.Input{UserData: o.UserData, VendorData: o.VendorData, MetaData: o.MetaData})
+	if err != nil {
+		return nil, err
+	}
+	if o.NetworkConfig != "" {
+		f[metadata.FileNetworkConfig] = []byte(o.NetworkConfig)
+	}
+	f[metadata.FileTalos] = f[metadata.FileUserData]
+	return f, nil
 }
 
 // seed makes the files of an install. The workflow's uid is the instance id, so

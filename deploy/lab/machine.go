@@ -31,6 +31,7 @@ type Machine struct {
 
 	mu   sync.Mutex
 	last *session // of the latest PowerOn, nil before the first
+	next BootFrom // of the next PowerOn, empty for the machine's own order
 }
 
 // session is one run of QEMU, from power-on to its end.
@@ -134,13 +135,18 @@ func (m *Machine) PowerOn(ctx context.Context) error {
 		return fmt.Errorf("machine %s: %w", m.spec.Name, err)
 	}
 	m.mu.Lock()
-	m.last = s
+	m.last, m.next = s, ""
 	m.mu.Unlock()
 	m.lab.log.Debug("machine on", "machine", m.spec.Name, "pid", s.cmd.Process.Pid)
 	return m.lab.saveState()
 }
 
 func (m *Machine) start(ctx context.Context) (*session, error) {
+	next := m.nextBoot()
+	spec, err := m.bootSpec(next)
+	if err != nil {
+		return nil, err
+	}
 	serial, serialFile, err := socketPair(ctx, m.socket("serial"))
 	if err != nil {
 		return nil, err
@@ -158,7 +164,7 @@ func (m *Machine) start(ctx context.Context) (*session, error) {
 	defer log.Close()
 
 	// Not ctx: the machine lives until it is switched off.
-	cmd := m.lab.Command(context.Background(), qemuBinary, qemuArgs(m.spec, m.tap)...)
+	cmd := m.lab.Command(context.Background(), qemuBinary, qemuArgs(spec, m.tap)...)
 	cmd.Dir, cmd.Stdout, cmd.Stderr = m.dir, log, log
 	cmd.ExtraFiles = []*os.File{serialFile, controlFile} // serialFD, qmpFD
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true} // Ctrl-C is not for it
@@ -176,7 +182,10 @@ func (m *Machine) start(ctx context.Context) (*session, error) {
 	// The listening ends are QEMU's alone now, so that its end is an end of file here.
 	serialFile.Close()
 	controlFile.Close()
-	if s.qmp, err = openQMP(ctx, control); err != nil {
+	if s.qmp, err = openQMP(ctx, control); err == nil && next != "" {
+		err = m.restoreOrder(ctx, s.qmp)
+	}
+	if err != nil {
 		_ = cmd.Process.Kill()
 		<-s.done
 		said, _ := os.ReadFile(log.Name())

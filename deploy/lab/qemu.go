@@ -48,7 +48,7 @@ func qemuArgs(s MachineSpec, tap string) []string {
 		"-chardev", fmt.Sprintf("socket,id=qmp,fd=%d,server=on,wait=off", qmpFD),
 		"-mon", "chardev=qmp,mode=control",
 	}
-	nic := fmt.Sprintf("%s,netdev=net0,mac=%s,addr=%d", s.NICModel, s.MAC, nicSlot)
+	nic := fmt.Sprintf("%s,id=%s,netdev=net0,mac=%s,addr=%d", s.NICModel, deviceID(-1), s.MAC, nicSlot)
 	if s.Firmware == UEFI {
 		// Without the ROM, OVMF's own driver and PXE stack serve the card.
 		nic += ",romfile="
@@ -79,6 +79,14 @@ func bootindex(s MachineSpec, disk int) int {
 	default:
 		return 1 + disk
 	}
+}
+
+// deviceID is QEMU's name of a disk, or of the network card for -1.
+func deviceID(disk int) string {
+	if disk < 0 {
+		return "nic0"
+	}
+	return fmt.Sprintf("dev%d", disk)
 }
 
 func diskArgs(s MachineSpec, i int) []string {
@@ -113,7 +121,7 @@ func diskArgs(s MachineSpec, i int) []string {
 	if serial != "" {
 		dev += ",serial=" + serial
 	}
-	return []string{"-drive", drive, "-device", dev}
+	return []string{"-drive", drive, "-device", dev + ",id=" + deviceID(i)}
 }
 
 // machineUUID is the same for the same machine every time, as a board's is.

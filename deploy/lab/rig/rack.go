@@ -19,10 +19,12 @@ import (
 // ImageName is the record of the lab's Debian image.
 const ImageName = "debian-12"
 
-// Rack is a lab with an appliance in it and a key for the machines it installs.
+// Rack is a lab with an appliance in it, power control, and a key for the machines
+// it installs.
 type Rack struct {
 	Lab       *lab.Lab
 	Appliance *Appliance
+	Power     *Power
 	Key       Key
 }
 
@@ -34,7 +36,7 @@ func NewRack(ctx context.Context, name, dir, bin string) (*Rack, error) {
 	}
 	r := &Rack{Lab: l}
 	if err := r.open(ctx, bin); err != nil {
-		return nil, errors.Join(err, l.Close())
+		return nil, errors.Join(err, r.Close())
 	}
 	return r, nil
 }
@@ -44,6 +46,9 @@ func (r *Rack) open(ctx context.Context, bin string) (err error) {
 		return err
 	}
 	if err := os.WriteFile(filepath.Join(r.Lab.Dir(), "id_ed25519"), r.Key.PEM, 0o600); err != nil {
+		return err
+	}
+	if r.Power, err = StartPower(ctx, r.Lab); err != nil {
 		return err
 	}
 	if r.Appliance, err = NewAppliance(r.Lab, bin, filepath.Join(r.Lab.Dir(), "appliance")); err != nil {
@@ -80,20 +85,41 @@ func (r *Rack) AddImage(ctx context.Context, name string, img lab.Image, progres
 }
 
 // AddMachine adds a virtual machine to the lab and its record to the appliance,
-// with the n-th address of the network.
+// with the n-th address of the network. The record names no power control: the
+// caller switches the machine.
 func (r *Rack) AddMachine(ctx context.Context, spec lab.MachineSpec, n int) (*lab.Machine, error) {
 	m, err := r.Lab.AddMachine(ctx, spec)
 	if err != nil {
 		return nil, err
 	}
-	_, err = r.Appliance.Client.Hardware.Create(ctx, &hardware.Hardware{
-		Meta: hardware.Meta{Name: spec.Name, Labels: map[string]string{"lab": r.Lab.Name()}},
+	h := r.Hardware(m, n)
+	h.Spec.Power = nil
+	_, err = r.Appliance.Client.Hardware.Create(ctx, h)
+	return m, err
+}
+
+// AddPowered is AddMachine for a machine that the appliance switches.
+func (r *Rack) AddPowered(ctx context.Context, spec lab.MachineSpec, n int) (*lab.Machine, error) {
+	m, err := r.Lab.AddMachine(ctx, spec)
+	if err != nil {
+		return nil, err
+	}
+	_, err = r.Appliance.Client.Hardware.Create(ctx, r.Hardware(m, n))
+	return m, err
+}
+
+// Hardware is the record of a machine of the lab, with the n-th address of the
+// network and with power control, which it gets with this call.
+func (r *Rack) Hardware(m *lab.Machine, n int) *hardware.Hardware {
+	r.Power.Add(m)
+	return &hardware.Hardware{
+		Meta: hardware.Meta{Name: m.Name(), Labels: map[string]string{"lab": r.Lab.Name()}},
 		Spec: hardware.Spec{
 			Interfaces: []hardware.NIC{{MAC: hardware.MAC(m.MAC()), Addresses: []netip.Prefix{netip.PrefixFrom(r.Addr(n), r.Lab.Subnet().Bits())}}},
 			SSHKeys:    []string{r.Key.Line},
+			Power:      r.Power.Control(),
 		},
-	})
-	return m, err
+	}
 }
 
 // Install creates the install workflow of a machine.
@@ -136,6 +162,9 @@ func (r *Rack) Close() error {
 	var err error
 	if r.Appliance != nil && r.Appliance.cmd != nil {
 		err = r.Appliance.Stop()
+	}
+	if r.Power != nil {
+		err = errors.Join(err, r.Power.Close())
 	}
 	return errors.Join(err, r.Lab.Close())
 }

@@ -105,6 +105,12 @@ func (c *client) confirm(ctx context.Context, cn conn, offer *dhcpv4.DHCPv4) (Le
 	if err != nil {
 		return Lease{}, fmt.Errorf("dhcp: %w", err)
 	}
+	return c.request(ctx, cn, req)
+}
+
+// request asks for one address, three times. It returns errNAK when a server says
+// no, errSilent when none answers, or ctx's error.
+func (c *client) request(ctx context.Context, cn conn, req *dhcpv4.DHCPv4) (Lease, error) {
 	for attempt := range 3 {
 		ack, err := c.ask(ctx, cn, req, wait(attempt, rand.Float64()), nil, dhcpv4.MessageTypeAck, dhcpv4.MessageTypeNak)
 		switch {

@@ -3,7 +3,6 @@ package netup
 import (
 	"context"
 	"errors"
-	"math/rand/v2"
 	"net"
 	"net/netip"
 	"time"
@@ -66,19 +65,7 @@ func (c *client) extendOnce(ctx context.Context, l Lease, server bool) (Lease, e
 	if err != nil {
 		return Lease{}, err
 	}
-	for attempt := range 3 {
-		ack, err := c.ask(ctx, cn, req, wait(attempt, rand.Float64()), nil, dhcpv4.MessageTypeAck, dhcpv4.MessageTypeNak)
-		switch {
-		case ctx.Err() != nil:
-			return Lease{}, ctx.Err()
-		case err != nil || ack == nil:
-		case ack.MessageType() == dhcpv4.MessageTypeNak:
-			return Lease{}, errNAK
-		default:
-			return parseLease(ack)
-		}
-	}
-	return Lease{}, errSilent
+	return c.request(ctx, cn, req)
 }
 
 // renewal is the REQUEST of a client that has an address: ciaddr filled, neither
