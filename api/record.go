@@ -54,6 +54,12 @@ type Workflow struct {
 	Progress *workflow.Progress `json:"progress,omitempty"`
 }
 
+// Image is an image with how far the appliance is with it.
+type Image struct {
+	workflow.Image
+	Progress *workflow.ImageProgress `json:"progress,omitempty"`
+}
+
 // List is the answer to a GET of a collection.
 type List[T any] struct {
 	APIVersion string `json:"apiVersion"`

@@ -91,6 +91,8 @@ const (
 	ReasonRecordChanged     Reason = "record-changed"
 	ReasonRecordDeleted     Reason = "record-deleted"
 	ReasonStateChanged      Reason = "state-changed"
+	ReasonImageReady        Reason = "image-ready"
+	ReasonImageFailed       Reason = "image-failed"
 )
 
 // What happened to a machine's power.
@@ -231,6 +233,8 @@ var reasons = map[Reason]string{
 	ReasonIssueOpened:      "something keeps the machine from getting on",
 	ReasonIssueClosed:      "an issue is gone",
 	ReasonIssueChanged:     "an issue has other words now",
+	ReasonImageReady:       "the image can be installed now",
+	ReasonImageFailed:      "the image cannot be used",
 }
 
 // Sentence is the Reason in words.

@@ -17,7 +17,8 @@ import (
 //	index/address/<address>        uid
 //	subnet/<name>                  hardware.Subnet
 //	template/<name> *              workflow.Template (a default may be a secret)
-//	image/<name>                   workflow.Image
+//	image/<name>                   workflow.Image without status
+//	imagestatus/<uid>              workflow.ImageStatus
 //	workflow/<name> *              workflow.Workflow
 //	claim/<id>                     hardware.Claim, held or ended
 //	active/<uid>                   names of the workflows of that Hardware that have not ended

@@ -1,35 +1,169 @@
 package workflow
 
 import (
+	"crypto/sha256"
+	"crypto/x509"
+	"encoding/hex"
+	"encoding/json"
+	"fmt"
+	"regexp"
 	"strings"
+	"time"
 
 	"github.com/rackstrap/rackstrap/hardware"
 )
 
-// Image is an operating system image in the catalogue: either kept by the
-// appliance (Blob) or fetched by the worker from elsewhere (URL).
+// Image is an operating system image in the catalogue: a source, and what the
+// appliance made of it for workers (its renditions).
 type Image struct {
-	Meta hardware.Meta `json:"metadata"`
-	Spec ImageSpec     `json:"spec"`
+	Meta   hardware.Meta `json:"metadata"`
+	Spec   ImageSpec     `json:"spec"`
+	Status ImageStatus   `json:"status,omitzero"`
 }
 
-// ImageSpec is what is known of an image.
+// ImageSpec is what operators write.
 type ImageSpec struct {
-	// URL is where workers fetch it, for an image that the appliance does not keep.
+	// URL is where the appliance fetches the image once, to serve it to workers.
 	URL string `json:"url,omitempty"`
-	// Checksum of the bytes as they travel: sha256:<hex> or sha512:<hex>.
+	// Direct: the appliance keeps nothing, each worker fetches URL by itself.
+	Direct bool `json:"direct,omitempty"`
+	// Checksum of the source as it travels: sha256:<hex> or sha512:<hex>, or the
+	// http(s) URL of a list of checksums (SHA256SUMS) that names the URL's file.
 	Checksum string `json:"checksum,omitempty"`
-	// Blob is the sha256 in hex of the file that the appliance keeps; written by
-	// the appliance when the file was uploaded.
-	Blob string `json:"blob,omitempty"`
-	// Bytes is the size of the kept file.
-	Bytes int64 `json:"bytes,omitempty"`
-	// Format is auto, raw, gz, xz, zst or bz2; auto where empty.
+	// CA are PEM certificates to trust for https, besides the usual ones.
+	CA string `json:"ca,omitempty"`
+	// Blob is the sha256 in hex of an uploaded source, and Bytes its size; an upload
+	// writes them. Blob and URL exclude each other.
+	Blob  string `json:"blob,omitempty"`
+	Bytes int64  `json:"bytes,omitempty"`
+	// Format of the source: auto, raw, gz, xz, zst, bz2 or qcow2; auto where empty.
+	// With raw its bytes are written as they are, whatever they look like.
 	Format string `json:"format,omitempty"`
 	// Arch is the CPU architecture it is for: amd64 (also where empty) or arm64.
-	Arch        string `json:"arch,omitempty"`
-	Description string `json:"description,omitempty"`
+	Arch string `json:"arch,omitempty"`
+	// OS, OSVersion and KubernetesVersion are what FindImage looks for.
+	OS                string `json:"os,omitempty"`
+	OSVersion         string `json:"osVersion,omitempty"`
+	KubernetesVersion string `json:"kubernetesVersion,omitempty"`
+	Description       string `json:"description,omitempty"`
 }
+
+// ImageState is how far the appliance is with an image.
+type ImageState string
+
+// The states of an image.
+const (
+	ImageWaiting    ImageState = "waiting"    // its turn comes
+	ImageFetching   ImageState = "fetching"   // from its URL
+	ImageConverting ImageState = "converting" // unpacked, checked, and packed for workers
+	ImageReady      ImageState = "ready"
+	ImageFailed     ImageState = "failed" // until the spec changes, or somebody asks for it again
+)
+
+// Ended reports whether nothing more happens by itself.
+func (s ImageState) Ended() bool { return s == ImageReady || s == ImageFailed }
+
+// ImageStatus is what the image manager knows; nobody else writes it.
+type ImageStatus struct {
+	State ImageState `json:"state,omitempty"`
+	// Message says why it failed, or what it waits for.
+	Message string `json:"message,omitempty"`
+	// For is the key of the spec that this is about; see ImageSpec.Key.
+	For string `json:"for,omitempty"`
+	// Source is the file that was fetched or uploaded. It is deleted when a rendition
+	// was made of it.
+	Source ImageFile `json:"source,omitzero"`
+	// Checksum is what the source was compared with, if anything.
+	Checksum string `json:"checksum,omitempty"`
+	// Renditions are what workers can fetch, the best first.
+	Renditions []ImageFile `json:"renditions,omitempty"`
+	// DiskBytes is the size of the disk image, unpacked.
+	DiskBytes int64 `json:"diskBytes,omitempty"`
+	// Fetched is when the source was complete.
+	Fetched time.Time `json:"fetched,omitzero"`
+}
+
+// ImageFile is a file of an image.
+type ImageFile struct {
+	Format string `json:"format"`
+	// Digest is the sha256 in hex.
+	Digest string `json:"digest"`
+	Bytes  int64  `json:"bytes"`
+}
+
+// ImageProgress is how far the work on an image is; kept in memory only.
+type ImageProgress struct {
+	State ImageState `json:"state"`
+	Done  int64      `json:"done"`            // bytes of the source
+	Total int64      `json:"total,omitempty"` // 0 is unknown
+	// Message is the last thing that went wrong, and when it is tried again.
+	Message string `json:"message,omitempty"`
+}
+
+// Key tells sources apart: two specs of one key mean the same bytes.
+func (s *ImageSpec) Key() string {
+	b, err := json.Marshal([]any{s.URL, s.Direct, s.Checksum, s.CA, strings.ToLower(s.Blob), s.Format})
+	if err != nil {
+		panic("workflow: strings that JSON does not know: " + err.Error())
+	}
+	sum := sha256.Sum256(b)
+	return hex.EncodeToString(sum[:16])
+}
+
+// Architecture is Arch with its default.
+func (s *ImageSpec) Architecture() string {
+	if s.Arch == "" {
+		return "amd64"
+	}
+	return s.Arch
+}
+
+// Current is the status if it is about the spec as it is now, else that of an image
+// that waits. A direct image has none.
+func (i *Image) Current() ImageStatus {
+	switch {
+	case i.Spec.Direct:
+		return ImageStatus{}
+	case i.Status.For != i.Spec.Key():
+		return ImageStatus{State: ImageWaiting}
+	}
+	return i.Status
+}
+
+// ImageSource is where a worker fetches an image, and what it must be.
+type ImageSource struct {
+	// URL is absolute, or a path below the appliance's HTTP base.
+	URL      string
+	Checksum string
+	Format   string
+	CA       string
+}
+
+// Source is where a worker fetches the image; the error says why it cannot yet, and
+// what to type.
+func (i *Image) Source() (ImageSource, error) {
+	if i.Spec.Direct {
+		return ImageSource{URL: i.Spec.URL, Checksum: i.Spec.Checksum, Format: i.Spec.Format, CA: i.Spec.CA}, nil
+	}
+	st, name := i.Current(), i.Meta.Name
+	if len(st.Renditions) > 0 { // also while it is fetched anew
+		r := st.Renditions[0]
+		return ImageSource{URL: "/images/" + r.Digest, Checksum: "sha256:" + r.Digest, Format: r.Format}, nil
+	}
+	if st.State == ImageFailed {
+		again := "rackstrap image fetch " + name
+		if i.Spec.URL == "" {
+			again = "rackstrap image add " + name + " FILE"
+		}
+		return ImageSource{}, fmt.Errorf("image %q cannot be used: %s (when that is mended: %s)", name, st.Message, again)
+	}
+	return ImageSource{}, fmt.Errorf("image %q is not ready, it is %s (wait for it: rackstrap image wait %s)", name, st.State, name)
+}
+
+// maxImageCA bounds spec.ca, in bytes.
+const maxImageCA = 64 << 10
+
+var imageWord = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9.+_~-]{0,63}$`)
 
 // Validate says everything that is wrong with the record by itself, as an
 // *hardware.Invalid.
@@ -45,28 +179,40 @@ func (i *Image) Validate() error {
 	case s.URL != "":
 		c.Add("spec.url", validURL(s.URL))
 	}
-	if s.Checksum != "" {
+	switch {
+	case strings.Contains(s.Checksum, "://"):
+		c.Add("spec.checksum", validURL(s.Checksum))
+		if s.Direct || s.Blob != "" {
+			c.Addf("spec.checksum", "%.120q is a URL, and only the appliance reads those (write sha256:<hex>)", s.Checksum)
+		}
+	case s.Checksum != "":
 		c.Add("spec.checksum", ValidChecksum(s.Checksum))
 	}
 	if s.Blob != "" {
 		c.Add("spec.blob", ValidChecksum("sha256:"+s.Blob))
 	}
+	if s.Direct && s.URL == "" {
+		c.Addf("spec.direct", "needs a URL")
+	}
+	if s.CA != "" && (len(s.CA) > maxImageCA || !x509.NewCertPool().AppendCertsFromPEM([]byte(s.CA))) {
+		c.Addf("spec.ca", "holds no PEM certificate, or is longer than %d bytes (it begins with -----BEGIN CERTIFICATE-----)", maxImageCA)
+	}
 	if s.Arch != "" && s.Arch != "amd64" && s.Arch != "arm64" {
-		c.Addf("spec.arch", "%q is not known (amd64 or arm64)", s.Arch)
+		c.Addf("spec.arch", "%.40q is not known (amd64 or arm64)", s.Arch)
 	}
 	switch s.Format {
 	case "", "auto", "raw", "gz", "xz", "zst", "bz2":
+	case "qcow2":
+		if s.Direct {
+			c.Addf("spec.format", "qcow2 is not read by workers (leave out direct: the appliance converts it)")
+		}
 	default:
-		c.Addf("spec.format", "%q is not known (auto, raw, gz, xz, zst or bz2)", s.Format)
+		c.Addf("spec.format", "%.40q is not known (auto, raw, gz, xz, zst, bz2 or qcow2)", s.Format)
+	}
+	for field, v := range map[string]string{"spec.os": s.OS, "spec.osVersion": s.OSVersion, "spec.kubernetesVersion": s.KubernetesVersion} {
+		if v != "" && !imageWord.MatchString(v) {
+			c.Addf(field, "%.70q is no name or version (at most 64 letters, digits and . + _ ~ -)", v)
+		}
 	}
 	return c.Err()
-}
-
-// Source is where a worker fetches the image and what it must be: a path below
-// the appliance's HTTP base for a kept file, else the URL.
-func (i *Image) Source() (url, checksum string) {
-	if i.Spec.Blob != "" {
-		return "/images/" + strings.ToLower(i.Spec.Blob), "sha256:" + i.Spec.Blob
-	}
-	return i.Spec.URL, i.Spec.Checksum
 }

@@ -161,7 +161,7 @@ func TestImageInUse(t *testing.T) {
 	d := start(t)
 	d.apply(strings.Replace(rack, "- {name: wipe, kind: disk.wipe}", "- {name: write, kind: image.write, with: {image: \"${image}\"}}", 1))
 	ctx := t.Context()
-	_, err := d.c.UploadImage(ctx, "debian", strings.NewReader("x"), client.Upload{})
+	_, err := d.c.UploadImage(ctx, "debian", strings.NewReader("x"), client.Upload{Format: "raw"})
 	d.must(err)
 	d.create("w1")
 	wantProblem(t, d.c.Images.Delete(ctx, "debian", 0), http.StatusConflict, api.CodeInUse, `workflow "w1" on hardware "m1"`)

@@ -2,20 +2,13 @@ package client_test
 
 import (
 	"context"
-	"crypto/sha256"
-	"encoding/hex"
 	"encoding/json"
-	"fmt"
-	"io"
-	"io/fs"
 	"log/slog"
-	"maps"
 	"net"
 	"net/http"
 	"net/netip"
 	"os"
 	"path/filepath"
-	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -26,6 +19,9 @@ import (
 	"github.com/rackstrap/rackstrap/hardware"
 	"github.com/rackstrap/rackstrap/store"
 	"github.com/rackstrap/rackstrap/store/bolt"
+	"github.com/rackstrap/rackstrap/store/image"
+	"github.com/rackstrap/rackstrap/store/image/catalogue"
+	"github.com/rackstrap/rackstrap/store/image/fetch"
 	"github.com/rackstrap/rackstrap/workflow"
 )
 
@@ -36,6 +32,8 @@ type daemon struct {
 	e      *workflow.Engine
 	socket string
 	c      *client.Client
+	files  *image.Store
+	images *catalogue.Manager
 	stop   func()
 
 	mu  sync.Mutex
@@ -57,60 +55,16 @@ type noLogs struct{}
 
 func (noLogs) Append(workflow.Assignment, []byte) error { return nil }
 
-// memBlobs keeps the digests of what was put.
-type memBlobs struct {
-	full bool
-	mu   sync.Mutex
-	kept map[string]bool
-}
-
-func (m *memBlobs) Put(_ context.Context, r io.Reader, checksum string) (string, int64, error) {
-	if m.full {
-		return "", 0, fmt.Errorf("%w: the disk has 3 MB", rest.ErrFull)
-	}
-	h := sha256.New()
-	n, err := io.Copy(h, r)
-	digest := hex.EncodeToString(h.Sum(nil))
-	if err == nil && checksum != "" && checksum != "sha256:"+digest {
-		err = fmt.Errorf("%w: it is sha256:%s", rest.ErrChecksum, digest)
-	}
-	if err != nil {
-		return "", 0, err
-	}
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	if m.kept == nil {
-		m.kept = map[string]bool{}
-	}
-	m.kept[digest] = true
-	return digest, n, nil
-}
-
-func (m *memBlobs) List(context.Context) ([]string, error) {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	return slices.Sorted(maps.Keys(m.kept)), nil
-}
-
-func (m *memBlobs) Delete(_ context.Context, digest string) error {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	if !m.kept[digest] {
-		return fs.ErrNotExist
-	}
-	delete(m.kept, digest)
-	return nil
-}
-
 func (d *daemon) Write(p []byte) (int, error) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	return d.log.Write(p)
 }
 
-func start(t *testing.T) *daemon { return startWith(t, &memBlobs{}) }
+func start(t *testing.T) *daemon { return startWith(t, 0) }
 
-func startWith(t *testing.T, blobs rest.Blobs) *daemon {
+// startWith bounds the images by quota bytes; 0 is no bound.
+func startWith(t *testing.T, quota int64) *daemon {
 	t.Helper()
 	d := &daemon{t: t}
 	dir := t.TempDir()
@@ -126,17 +80,23 @@ func startWith(t *testing.T, blobs rest.Blobs) *daemon {
 		Logs:    noLogs{}, TokenKey: make([]byte, 32), Now: time.Now, Log: log, Note: func(workflow.Event) {},
 	})
 	ctx, cancel := context.WithCancel(t.Context())
-	done := make(chan error, 2)
+	done := make(chan error, 3)
 	go func() { done <- d.e.Run(ctx) }()
 	go func() { done <- d.db.Run(ctx) }()
-	t.Cleanup(func() { cancel(); <-done; <-done })
+	t.Cleanup(func() { cancel(); <-done; <-done; <-done })
 	<-d.e.Ready()
+	d.files, err = image.Open(filepath.Join(dir, "images"), image.Options{Quota: quota, Reserve: -1})
+	d.must(err)
+	f, err := fetch.New(fetch.Options{})
+	d.must(err)
+	d.images = catalogue.New(catalogue.Config{Records: d.db, Files: d.files, Fetch: f, Now: time.Now, Log: log})
+	go func() { done <- d.images.Run(ctx) }()
 	// not t.TempDir: a socket's path has at most 107 bytes
 	sdir, err := os.MkdirTemp("", "rs")
 	d.must(err)
 	t.Cleanup(func() { _ = os.RemoveAll(sdir) })
 	d.socket = filepath.Join(sdir, "s")
-	h := rest.New(rest.Deps{Records: d.db, Engine: d.e, Dry: d.dry, Blobs: blobs, Version: "test", Now: time.Now, Log: log})
+	h := rest.New(rest.Deps{Records: d.db, Engine: d.e, Dry: d.dry, Images: d.images, Version: "test", Now: time.Now, Log: log})
 	d.listen(h)
 	d.c = client.New(client.Options{Socket: d.socket})
 	t.Cleanup(d.c.Close)

@@ -15,6 +15,7 @@ import (
 	"github.com/rackstrap/rackstrap/api"
 	"github.com/rackstrap/rackstrap/api/client"
 	"github.com/rackstrap/rackstrap/api/rest"
+	"github.com/rackstrap/rackstrap/workflow"
 )
 
 func discard() *slog.Logger { return slog.New(slog.DiscardHandler) }
@@ -121,23 +122,29 @@ func TestUpload(t *testing.T) {
 	const file, sum = "an operating system", "sha256:3bbea58e2a50ea7b6c3ce5ba13ae31f1ee2ea8d3c2bc2dbd4a04e2ac4d3e9a54"
 	_, err := d.c.UploadImage(t.Context(), "debian", strings.NewReader(file), client.Upload{Checksum: sum})
 	wantProblem(t, err, 422, api.CodeInvalid, "checksum differs")
+	_, err = d.c.UploadImage(t.Context(), "debian", strings.NewReader(file), client.Upload{})
+	wantProblem(t, err, 422, api.CodeInvalid, "not a usable disk image: it is a text")
 	if all, err := d.c.Images.List(t.Context()); err != nil || len(all) != 0 {
 		t.Errorf("a refused file is in the catalogue: %v, %v", all, err)
 	}
 	var sent int64
-	img, err := d.c.UploadImage(t.Context(), "debian", strings.NewReader(file), client.Upload{Size: int64(len(file)), Format: "raw", Progress: func(n int64) { sent = n }})
+	img, err := d.c.UploadImage(t.Context(), "debian", strings.NewReader(file), client.Upload{
+		Size: int64(len(file)), Format: "raw", OS: "debian", OSVersion: "12", KubernetesVersion: "v1.31.2", Progress: func(n int64) { sent = n },
+	})
 	d.must(err)
-	if img.Spec.Bytes != int64(len(file)) || len(img.Spec.Blob) != 64 || img.Spec.Format != "raw" || sent != img.Spec.Bytes {
-		t.Errorf("got %+v, %d sent", img.Spec, sent)
+	r := img.Status.Renditions
+	if img.Spec.Bytes != int64(len(file)) || len(img.Spec.Blob) != 64 || img.Spec.Format != "raw" || sent != img.Spec.Bytes ||
+		img.Status.State != workflow.ImageReady || len(r) != 1 || r[0].Digest != img.Spec.Blob || img.Status.DiskBytes != sent {
+		t.Errorf("got %+v, %d sent", img, sent)
 	}
 	again, err := d.c.UploadImage(t.Context(), "debian", strings.NewReader(file+"2"), client.Upload{})
 	d.must(err)
-	if again.Spec.Blob == img.Spec.Blob || again.Spec.Format != "raw" || again.Meta.UID != img.Meta.UID {
+	if again.Spec.Blob == img.Spec.Blob || again.Spec.Format != "raw" || again.Spec.OS != "debian" || again.Meta.UID != img.Meta.UID || again.Status.Source.Digest != again.Spec.Blob {
 		t.Errorf("got %+v", again)
 	}
-	full := startWith(t, &memBlobs{full: true})
-	_, err = full.c.UploadImage(t.Context(), "debian", strings.NewReader(file), client.Upload{})
-	wantProblem(t, err, http.StatusInsufficientStorage, api.CodeStorageFull, "3 MB")
+	full := startWith(t, 10)
+	_, err = full.c.UploadImage(t.Context(), "debian", strings.NewReader(file), client.Upload{Format: "raw"})
+	wantProblem(t, err, http.StatusInsufficientStorage, api.CodeStorageFull, "image quota is used up")
 }
 
 // Every route answers with what it says, to a path that exists and one that does not.

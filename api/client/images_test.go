@@ -15,19 +15,22 @@ import (
 // A kept file goes when no record names it and no running attempt may read it.
 func TestImageFilesGo(t *testing.T) {
 	t.Parallel()
-	blobs := &memBlobs{}
-	d := startWith(t, blobs)
+	d := start(t)
 	ctx := t.Context()
 	add := func(name, text string) string {
 		t.Helper()
-		img, err := d.c.UploadImage(ctx, name, strings.NewReader(text), client.Upload{})
+		img, err := d.c.UploadImage(ctx, name, strings.NewReader(text), client.Upload{Format: "raw"})
 		d.must(err)
 		return img.Spec.Blob
 	}
 	want := func(what string, digests ...string) {
 		t.Helper()
-		got, err := blobs.List(ctx)
+		all, err := d.files.List()
 		d.must(err)
+		var got []string
+		for _, b := range all {
+			got = append(got, b.Digest)
+		}
 		slices.Sort(digests)
 		if !slices.Equal(got, digests) {
 			t.Fatalf("%s: kept %v, want %v", what, got, digests)
@@ -43,10 +46,10 @@ func TestImageFilesGo(t *testing.T) {
 	want("two names it still", a, b)
 	a2 := add("two", "a2")
 	want("replaced", a2, b)
-	_, err := d.c.Images.Replace(ctx, "two", &workflow.Image{Spec: workflow.ImageSpec{URL: "https://images.example.net/x.raw"}})
+	_, err := d.c.Images.Replace(ctx, "two", &api.Image{Image: workflow.Image{Spec: workflow.ImageSpec{URL: "https://images.example.net/x.raw", Direct: true}}})
 	d.must(err)
 	want("elsewhere now", b)
-	_, err = d.c.Images.Replace(ctx, "two", &workflow.Image{Spec: workflow.ImageSpec{Blob: a}})
+	_, err = d.c.Images.Replace(ctx, "two", &api.Image{Image: workflow.Image{Spec: workflow.ImageSpec{Blob: a}}})
 	wantProblem(t, err, http.StatusUnprocessableEntity, api.CodeInvalid, "is no file that is kept here (upload it: `rackstrap image add two FILE`)")
 	resp, text := d.raw(http.MethodPut, "/api/v1/images/three/blob", "", "c", "If-Match", `"99999"`)
 	if resp.StatusCode != http.StatusPreconditionFailed {
@@ -71,4 +74,50 @@ spec:
 	d.report(s, running, workflow.StateSucceeded)
 	d.must(d.c.Images.Delete(ctx, "three", 0))
 	want("it has ended")
+}
+
+func TestFindImages(t *testing.T) {
+	t.Parallel()
+	d := start(t)
+	d.apply(`
+kind: Image
+metadata: {name: deb12}
+spec: {url: "https://images.example.net/a.raw", direct: true, os: debian, osVersion: "12"}
+---
+kind: Image
+metadata: {name: deb12-arm}
+spec: {url: "https://images.example.net/b.raw", direct: true, os: debian, osVersion: "12", arch: arm64}
+---
+kind: Image
+metadata: {name: node}
+spec: {url: "https://images.example.net/c.raw", direct: true, os: Flatcar, kubernetesVersion: v1.31.2}
+`)
+	for _, tc := range []struct {
+		q    workflow.ImageQuery
+		want string
+	}{
+		{workflow.ImageQuery{}, "deb12 deb12-arm node"},
+		{workflow.ImageQuery{OS: "Debian", Arch: "amd64"}, "deb12"},
+		{workflow.ImageQuery{OSVersion: "12"}, "deb12 deb12-arm"},
+		{workflow.ImageQuery{KubernetesVersion: "1.31.2"}, "node"},
+		{workflow.ImageQuery{OS: "debian", KubernetesVersion: "1.31.2"}, ""},
+	} {
+		found, err := d.c.FindImages(t.Context(), tc.q)
+		d.must(err)
+		var names []string
+		for _, i := range found {
+			names = append(names, i.Meta.Name)
+		}
+		if got := strings.Join(names, " "); got != tc.want {
+			t.Errorf("%s: %s, want %s", tc.q, got, tc.want)
+		}
+	}
+	// a misspelt filter must not list everything
+	if resp, text := d.raw(http.MethodGet, "/api/v1/images?version=12", "", ""); resp.StatusCode != http.StatusBadRequest || !strings.Contains(text, "osVersion") {
+		t.Errorf("%d %s", resp.StatusCode, text)
+	}
+	_, err := d.c.FetchImage(t.Context(), "node")
+	wantProblem(t, err, http.StatusUnprocessableEntity, api.CodeInvalid, "fetched by the workers themselves")
+	_, err = d.c.FetchImage(t.Context(), "nod")
+	wantProblem(t, err, http.StatusNotFound, api.CodeNotFound, "nod")
 }

@@ -11,7 +11,6 @@ import (
 
 	"github.com/rackstrap/rackstrap/api"
 	"github.com/rackstrap/rackstrap/hardware"
-	"github.com/rackstrap/rackstrap/workflow"
 )
 
 // Version says what the daemon is.
@@ -70,55 +69,6 @@ func (c *Client) Strangers(ctx context.Context) ([]api.Stranger, error) {
 	var out api.List[api.Stranger]
 	err := c.call(ctx, request{method: http.MethodGet, path: "/strangers"}, nil, &out)
 	return out.Items, err
-}
-
-// Upload says what is known of a file that is sent.
-type Upload struct {
-	// Checksum the bytes must have: sha256:<hex> or sha512:<hex>; empty takes any.
-	Checksum string
-	// Size in bytes; 0 is unknown.
-	Size                      int64
-	Format, Arch, Description string
-	// Progress, if not nil, is called with the bytes sent so far.
-	Progress func(sent int64)
-}
-
-// UploadImage streams the file of an image to the daemon and returns the record.
-// Bytes that differ from the checksum are refused: api.CodeInvalid.
-func (c *Client) UploadImage(ctx context.Context, name string, file io.Reader, u Upload) (*workflow.Image, error) {
-	q := url.Values{}
-	for k, v := range map[string]string{"checksum": u.Checksum, "format": u.Format, "arch": u.Arch, "description": u.Description} {
-		if v != "" {
-			q.Set(k, v)
-		}
-	}
-	if u.Progress != nil {
-		file = &counting{r: file, note: u.Progress}
-	}
-	out := new(workflow.Image)
-	err := c.call(ctx, request{
-		method: http.MethodPut, path: c.Images.path(name) + "/blob", query: q, body: file, length: u.Size,
-		contentType: "application/octet-stream",
-		// a name or checksum that is wrong is refused before the file travels
-		header: http.Header{"Expect": {"100-continue"}},
-	}, nil, out)
-	if err != nil {
-		return nil, err
-	}
-	return out, nil
-}
-
-type counting struct {
-	r    io.Reader
-	n    int64
-	note func(int64)
-}
-
-func (c *counting) Read(p []byte) (int, error) {
-	n, err := c.r.Read(p)
-	c.n += int64(n)
-	c.note(c.n)
-	return n, err
 }
 
 // Filter selects events.

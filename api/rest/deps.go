@@ -2,8 +2,6 @@ package rest
 
 import (
 	"context"
-	"errors"
-	"io"
 	"iter"
 	"log/slog"
 	"net/http"
@@ -17,7 +15,7 @@ import (
 type Deps struct {
 	Records Records
 	Engine  Engine
-	Blobs   Blobs
+	Images  Images
 	Backups Backups
 	// Strangers may be nil: there are none.
 	Strangers Strangers
@@ -122,24 +120,3 @@ type Engine interface {
 	SetHold(ctx context.Context, hardwareUID string, hold bool) error
 	Lifecycle
 }
-
-// Blobs keeps image files.
-type Blobs interface {
-	// Put stores what r has until io.EOF and returns its sha256 in hex and its size.
-	// checksum (sha256:… or sha512:…) may be empty; bytes that differ from it are not
-	// kept: ErrChecksum. ErrFull, or the error of r.
-	Put(ctx context.Context, r io.Reader, checksum string) (digest string, size int64, err error)
-	// List lists the digests that are kept.
-	List(ctx context.Context) ([]string, error)
-	// Delete removes a file; an error wrapping fs.ErrNotExist where there is none.
-	// Those who have it open read on.
-	Delete(ctx context.Context, digest string) error
-}
-
-// Errors of Blobs; their text is shown to the caller.
-var (
-	// ErrChecksum: the bytes are not those that were announced.
-	ErrChecksum = errors.New("checksum differs")
-	// ErrFull: the disk or the quota is used up.
-	ErrFull = errors.New("no space left for images")
-)

@@ -3,13 +3,13 @@ package rest
 import (
 	"context"
 	"io"
-	"io/fs"
 	"log/slog"
 	"net/http"
 	"net/url"
 	"strconv"
 
 	"github.com/rackstrap/rackstrap/api"
+	"github.com/rackstrap/rackstrap/workflow"
 )
 
 // forRequest is the server that a change is made on: this one, or, with dryRun=true,
@@ -36,7 +36,7 @@ func (s *server) asDry(ctx context.Context) (*server, error) {
 	if d.Records, d.Engine, err = s.Dry(ctx); err != nil {
 		return nil, err
 	}
-	d.Blobs, d.Log = dryBlobs{s.Blobs}, slog.New(slog.DiscardHandler)
+	d.Images, d.Log = dryImages{s.Images}, slog.New(slog.DiscardHandler)
 	d.Audit, d.Note = nil, nil
 	out := newServer(d)
 	out.dry = true
@@ -50,16 +50,19 @@ func isDry(r *http.Request) bool {
 	return dry
 }
 
-// dryBlobs are image files of which none is taken or deleted.
-type dryBlobs struct{ Blobs }
+// dryImages are images of which no file is taken or fetched. Write asks about files
+// only.
+type dryImages struct{ Images }
 
-// Put implements Blobs.
-func (dryBlobs) Put(context.Context, io.Reader, string) (string, int64, error) {
-	return "", 0, badRequest("leave dryRun out", "a file cannot be uploaded as a dry run")
+// Upload implements Images.
+func (dryImages) Upload(context.Context, *workflow.Image, io.Reader, string, func(context.Context) error) error {
+	return badRequest("leave dryRun out", "a file cannot be uploaded as a dry run")
 }
 
-// Delete implements Blobs.
-func (dryBlobs) Delete(context.Context, string) error { return fs.ErrNotExist }
+// Fetch implements Images.
+func (dryImages) Fetch(context.Context, string) error {
+	return badRequest("leave dryRun out", "an image cannot be fetched as a dry run")
+}
 
 func answerDry(w http.ResponseWriter, a api.Applied) error {
 	return writeJSON(w, http.StatusOK, api.ApplyResult{Results: []api.Applied{a}, DryRun: true})

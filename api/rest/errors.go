@@ -61,12 +61,12 @@ func problem(err error) *api.Problem {
 		return &api.Problem{Status: http.StatusConflict, Code: api.CodeInUse, Detail: err.Error()}
 	case errors.Is(err, workflow.ErrCompacted):
 		return &api.Problem{Status: http.StatusGone, Code: api.CodeCompacted, Detail: "the cursor is older than the event log", Hint: "list again without `after`"}
-	case errors.Is(err, ErrChecksum):
+	case errors.As(err, new(altered)):
 		return &api.Problem{
 			Status: http.StatusUnprocessableEntity, Code: api.CodeInvalid, Detail: err.Error(), Hint: "the file was altered or cut short: fetch it again, or correct the checksum",
 			Errors: []hardware.FieldError{{Field: "checksum", Detail: err.Error()}},
 		}
-	case errors.Is(err, ErrFull), errors.Is(err, syscall.ENOSPC), errors.Is(err, syscall.EDQUOT):
+	case errors.As(err, new(noRoom)), errors.Is(err, syscall.ENOSPC), errors.Is(err, syscall.EDQUOT):
 		return &api.Problem{Status: http.StatusInsufficientStorage, Code: api.CodeStorageFull, Detail: err.Error(), Hint: "delete images that are not needed any more: rackstrap image list"}
 	case errors.Is(err, context.Canceled), errors.Is(err, context.DeadlineExceeded):
 		return &api.Problem{Status: http.StatusServiceUnavailable, Code: api.CodeUnavailable, Detail: "the request was given up"}

@@ -78,22 +78,6 @@ func templateResource(d Deps) *resource[workflow.Template] {
 	}
 }
 
-func imageResource(d Deps, files *imageFiles) *resource[workflow.Image] {
-	s := d.Records
-	return &resource[workflow.Image]{
-		kind:   api.KindImage,
-		meta:   func(i *workflow.Image) *hardware.Meta { return &i.Meta },
-		spec:   func(i *workflow.Image) any { return i.Spec },
-		check:  (*workflow.Image).Validate,
-		keep:   keepAll[workflow.Image],
-		show:   func(_ context.Context, i *workflow.Image) (any, error) { return i, nil },
-		create: func(ctx context.Context, i *workflow.Image) error { return files.write(ctx, i, s.CreateImage) },
-		update: func(ctx context.Context, i *workflow.Image) error { return files.write(ctx, i, s.UpdateImage) },
-		remove: files.remove, get: s.ImageByName, list: s.ListImages,
-		users: imageUsers(s),
-	}
-}
-
 func workflowResource(d Deps) *resource[workflow.Workflow] {
 	s := d.Records
 	return &resource[workflow.Workflow]{

@@ -41,7 +41,6 @@ func Routes() []Route {
 		{Method: http.MethodPost, Path: "/apply", Does: "Create or change every record of a multi-document body", Role: RoleOperator, In: documentsBody{}, Out: api.ApplyResult{}, Query: []string{"dryRun"}, handle: (*server).apply},
 		{Method: http.MethodGet, Path: "/hardware/{name}/timeline", Does: "Tell what happened to a machine, boot by boot", Role: RoleViewer, Claimer: true, Out: api.Timeline{}, Query: []string{"boot", "limit"}, handle: (*server).timeline},
 		{Method: http.MethodPost, Path: "/hardware/{name}/hold", Does: "Put a machine on hold, or take it off", Role: RoleOperator, In: api.Hold{}, Out: hardware.Hardware{}, handle: (*server).hold},
-		{Method: http.MethodPut, Path: "/images/{name}/blob", Does: "Upload the file of an image; the record is made or changed", Role: RoleOperator, In: blobBody{}, Out: workflow.Image{}, Query: []string{"checksum", "format", "arch", "description"}, handle: (*server).upload},
 		{Method: http.MethodPost, Path: "/workflows/{name}/cancel", Does: "End a workflow", Role: RoleOperator, In: api.Cancel{}, Out: api.Workflow{}, handle: (*server).cancel},
 		{Method: http.MethodGet, Path: "/events", Does: "List events, or stream them as server-sent events", Role: RoleViewer, Claimer: true, Out: api.List[api.Event]{}, Query: []string{"hardware", "workflow", "boot", "by", "reason", "after", "limit", "follow"}, handle: (*server).events},
 		{Method: http.MethodGet, Path: "/leases", Does: "List the DHCP leases", Role: RoleViewer, Out: api.List[hardware.Lease]{}, handle: (*server).leases},
@@ -55,7 +54,7 @@ func Routes() []Route {
 	routes = append(routes, recordRoutes(api.KindHardware, true, hardwareListing(), func(s *server) *resource[hardware.Hardware] { return s.hardware })...)
 	routes = append(routes, recordRoutes(api.KindSubnet, true, subnetListing(), func(s *server) *resource[hardware.Subnet] { return s.subnets })...)
 	routes = append(routes, recordRoutes(api.KindTemplate, true, listing[workflow.Template]{}, func(s *server) *resource[workflow.Template] { return s.templates })...)
-	routes = append(routes, recordRoutes(api.KindImage, true, listing[workflow.Image]{}, func(s *server) *resource[workflow.Image] { return s.images })...)
+	routes = append(routes, imageRoutes()...)
 	return append(routes, recordRoutes(api.KindWorkflow, false, workflowListing(), func(s *server) *resource[workflow.Workflow] { return s.workflows })...)
 }
 

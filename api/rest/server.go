@@ -18,7 +18,6 @@ type server struct {
 	images    *resource[workflow.Image]
 	workflows *resource[workflow.Workflow]
 	claims    *resource[hardware.Claim]
-	files     *imageFiles
 	progress  progressBoard
 	wrong     *wrongTokens
 	// dry: what is written is thrown away; see asDry.
@@ -56,11 +55,11 @@ func New(d Deps) *API {
 }
 
 func newServer(d Deps) *server {
-	s := &server{Deps: d, files: &imageFiles{deps: d}, wrong: newWrongTokens(d.Now)}
+	s := &server{Deps: d, wrong: newWrongTokens(d.Now)}
 	s.hardware = hardwareResource(d)
 	s.subnets = subnetResource(d)
 	s.templates = templateResource(d)
-	s.images = imageResource(d, s.files)
+	s.images = imageResource(d)
 	s.workflows = workflowResource(d)
 	s.claims = claimResource(d)
 	s.progress.deps = d

@@ -62,6 +62,10 @@ type workerConfig struct {
 type imagesConfig struct {
 	// QuotaGiB bounds the kept image files; 0 is the disk's free space.
 	QuotaGiB int64 `json:"quotaGiB"`
+	// Proxy is a URL; the environment's where it is empty.
+	Proxy string `json:"proxy"`
+	// CA is a PEM file of CAs to trust besides the system's.
+	CA string `json:"ca"`
 }
 
 type metadataConfig struct {
@@ -142,6 +146,12 @@ health:
 images:
   # Upper bound of the kept image files in GiB; 0 is no bound but the disk.
   quotaGiB: 0
+  # The HTTP proxy through which images are fetched, as http://proxy.example.net:3128.
+  # Empty: what HTTP_PROXY and HTTPS_PROXY say. NO_PROXY holds in both cases.
+  proxy: ""
+  # A PEM file with the CAs of image servers, besides those of the system. An image
+  # may have its own (spec.ca).
+  ca: ""
 
 metadata:
   # Public keys (lines of authorized_keys) for the default user of every installed
@@ -216,6 +226,14 @@ func (c *config) validate() error {
 	}
 	if c.Images.QuotaGiB < 0 {
 		return fmt.Errorf("images.quotaGiB: %d is negative", c.Images.QuotaGiB)
+	}
+	if c.Images.Proxy != "" {
+		if err := validProxy(c.Images.Proxy); err != nil {
+			return err
+		}
+	}
+	if c.Images.CA != "" && !filepath.IsAbs(c.Images.CA) {
+		return fmt.Errorf("images.ca: %q is not an absolute path", c.Images.CA)
 	}
 	if _, err := logLevel(c.Log.Level); err != nil {
 		return err

@@ -25,6 +25,7 @@ import (
 	"github.com/rackstrap/rackstrap/store"
 	"github.com/rackstrap/rackstrap/store/bolt"
 	"github.com/rackstrap/rackstrap/store/image"
+	"github.com/rackstrap/rackstrap/store/image/catalogue"
 	"github.com/rackstrap/rackstrap/tftp"
 	"github.com/rackstrap/rackstrap/workflow"
 )
@@ -37,6 +38,7 @@ type appliance struct {
 	db       *store.DB
 	recorder *store.Recorder
 	blobs    *image.Store
+	images   *catalogue.Manager
 	engine   *workflow.Engine
 	resolver resolver
 	id       identity
@@ -75,7 +77,9 @@ func newAppliance(ctx context.Context, c config, log *slog.Logger) (_ *appliance
 	if a.blobs, err = image.Open(filepath.Join(c.Data, "images"), image.Options{Quota: c.Images.QuotaGiB << 30, Log: log}); err != nil {
 		return nil, err
 	}
-	sweepBlobs(ctx, a.db, a.blobs, log)
+	if a.images, err = newImages(ctx, c.Images, a.db, a.blobs, log); err != nil {
+		return nil, err
+	}
 	if err := addBuiltin(ctx, a.db); err != nil {
 		return nil, err
 	}
@@ -173,7 +177,7 @@ func (a *appliance) parts() ([]part, error) {
 		images: func(digest string) (*os.File, error) { return a.blobs.Open(context.Background(), digest) },
 		common: ipxe.ScriptInput{CA: a.id.caSHA256, Consoles: a.c.Worker.Consoles, KernelArgs: a.c.Worker.KernelArgs},
 	}
-	out := []part{{name: "workflow engine", run: a.engine.Run, ready: a.engine.Ready()}}
+	out := []part{{name: "workflow engine", run: a.engine.Run, ready: a.engine.Ready()}, {name: "images", run: a.images.Run}}
 	add := func(p part, err error) error {
 		out = append(out, p)
 		return err
@@ -199,7 +203,7 @@ func (a *appliance) restPart() (part, error) {
 		return part{}, err
 	}
 	a.api = rest.New(rest.Deps{
-		Records: a.db, Engine: a.engine, Blobs: blobAdapter{a.blobs}, Backups: a, Strangers: strangers{a.unknown, a.db.View()},
+		Records: a.db, Engine: a.engine, Images: a.images, Backups: a, Strangers: strangers{a.unknown, a.db.View()},
 		Dry: a.dry, Tokens: a.db, Audit: a.db.AppendEvent, Note: a.recorder.Note,
 		Metrics: promhttp.HandlerFor(a.reg, promhttp.HandlerOpts{}), Fingerprint: a.fingerprint,
 		Version: version, Now: time.Now, Log: a.log,

@@ -1,10 +1,13 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
+	"strings"
 
 	"github.com/rackstrap/rackstrap/api/metadata"
 	"github.com/rackstrap/rackstrap/hardware"
@@ -57,21 +60,25 @@ func (r resolver) imageWrite(ctx context.Context, h *hardware.Hardware, o *workf
 	if err != nil {
 		return err
 	}
-	arch := img.Spec.Arch
-	if arch == "" {
-		arch = "amd64"
-	}
-	if arch != h.Arch() {
+	if arch := img.Spec.Architecture(); arch != h.Arch() {
 		return fmt.Errorf("image %q is for %s, hardware %q is %s", o.Image, arch, h.Meta.Name, h.Arch())
 	}
-	url, sum := img.Source()
-	o.Image = url
-	if o.Checksum == "" {
-		o.Checksum = sum
+	src, err := img.Source()
+	if err != nil {
+		return err
 	}
-	if o.Format == "" {
-		o.Format = img.Spec.Format
+	if img.Spec.Direct {
+		o.Image, o.Checksum, o.Format, o.CA = src.URL, cmp.Or(o.Checksum, src.Checksum), cmp.Or(o.Format, src.Format), cmp.Or(o.CA, src.CA)
+		return nil
 	}
+	// What is served was made of the file that the action's checksum is of.
+	if sum := strings.ToLower(o.Checksum); sum != "" {
+		st := img.Current()
+		if !slices.Contains([]string{"sha256:" + st.Source.Digest, strings.ToLower(st.Checksum), src.Checksum}, sum) {
+			return fmt.Errorf("image %q has sha256:%s, and not %s as the action wants (correct its checksum, or leave it out)", o.Image, st.Source.Digest, o.Checksum)
+		}
+	}
+	o.Image, o.Checksum, o.Format, o.CA, o.Insecure = src.URL, src.Checksum, src.Format, "", false
 	return nil
 }
 

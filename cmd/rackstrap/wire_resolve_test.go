@@ -3,7 +3,9 @@ package main
 import (
 	"context"
 	"encoding/json"
+	"encoding/pem"
 	"errors"
+	"net/http/httptest"
 	"strings"
 	"testing"
 	"time"
@@ -14,6 +16,7 @@ import (
 
 const (
 	sumA = "aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa"
+	sumC = "cccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccc"
 	sumB = "sha512:" + sumA + sumA
 )
 
@@ -40,16 +43,39 @@ func resolve(t *testing.T, r resolver, h *hardware.Hardware, w *workflow.Workflo
 	return o, nil
 }
 
+// testCA is a certificate in PEM.
+func testCA(t *testing.T) string {
+	t.Helper()
+	srv := httptest.NewUnstartedServer(nil)
+	srv.StartTLS()
+	defer srv.Close()
+	return string(pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: srv.Certificate().Raw}))
+}
+
 func TestResolveImage(t *testing.T) {
 	t.Parallel()
 	s := newSite(t)
 	for name, spec := range map[string]workflow.ImageSpec{
-		"kept":      {Blob: sumA, Bytes: 7, Format: "zst"},
-		"elsewhere": {URL: "https://images.example/debian.raw.xz", Checksum: sumB, Format: "xz"},
-		"unsure":    {URL: "http://images.example/x"},
-		"arm":       {URL: "http://images.example/arm", Arch: "arm64"},
+		"kept":      {Blob: sumA, Bytes: 7},
+		"new":       {URL: "https://images.example/new.raw.xz"},
+		"broken":    {URL: "https://images.example/broken.raw.xz"},
+		"elsewhere": {URL: "https://images.example/debian.raw.xz", Checksum: sumB, Format: "xz", Direct: true, CA: testCA(t)},
+		"unsure":    {URL: "http://images.example/x", Direct: true},
+		"arm":       {URL: "http://images.example/arm", Arch: "arm64", Direct: true},
 	} {
-		s.must(s.db.CreateImage(t.Context(), &workflow.Image{Meta: hardware.Meta{Name: name}, Spec: spec}))
+		i := &workflow.Image{Meta: hardware.Meta{Name: name}, Spec: spec}
+		s.must(s.db.CreateImage(t.Context(), i))
+		st := workflow.ImageStatus{For: spec.Key(), State: workflow.ImageReady}
+		switch name {
+		case "kept":
+			st.Source = workflow.ImageFile{Format: "qcow2", Digest: sumA}
+			st.Renditions = []workflow.ImageFile{{Format: "zst", Digest: sumC}}
+		case "broken":
+			st.State, st.Message = workflow.ImageFailed, "the server says 404 Not Found"
+		default:
+			continue
+		}
+		s.must(s.db.SetImageStatus(t.Context(), i, st, nil))
 	}
 	r := resolverOf(s)
 	for name, tc := range map[string]struct {
@@ -57,10 +83,14 @@ func TestResolveImage(t *testing.T) {
 		give, want workflow.ImageWrite
 		wrong      string
 	}{
-		"kept":                {"m1", workflow.ImageWrite{Image: "kept"}, workflow.ImageWrite{Image: "/images/" + sumA, Checksum: "sha256:" + sumA, Format: "zst"}, ""},
-		"elsewhere":           {"m1", workflow.ImageWrite{Image: "elsewhere", Disk: "largest"}, workflow.ImageWrite{Image: "https://images.example/debian.raw.xz", Checksum: sumB, Format: "xz", Disk: "largest"}, ""},
+		"kept":                {"m1", workflow.ImageWrite{Image: "kept"}, workflow.ImageWrite{Image: "/images/" + sumC, Checksum: "sha256:" + sumC, Format: "zst"}, ""},
+		"of its source":       {"m1", workflow.ImageWrite{Image: "kept", Checksum: "sha256:" + sumA, Format: "auto"}, workflow.ImageWrite{Image: "/images/" + sumC, Checksum: "sha256:" + sumC, Format: "zst"}, ""},
+		"not ready":           {"m1", workflow.ImageWrite{Image: "new"}, workflow.ImageWrite{}, "image \"new\" is not ready, it is waiting (wait for it: rackstrap image wait new)"},
+		"failed":              {"m1", workflow.ImageWrite{Image: "broken"}, workflow.ImageWrite{}, "image \"broken\" cannot be used: the server says 404 Not Found (when that is mended: rackstrap image fetch broken)"},
+		"elsewhere":           {"m1", workflow.ImageWrite{Image: "elsewhere", Disk: "largest"}, workflow.ImageWrite{Image: "https://images.example/debian.raw.xz", Checksum: sumB, Format: "xz", Disk: "largest", CA: testCA(t)}, ""},
 		"unsure":              {"m1", workflow.ImageWrite{Image: "unsure"}, workflow.ImageWrite{Image: "http://images.example/x"}, ""},
-		"the action's word":   {"m1", workflow.ImageWrite{Image: "kept", Checksum: "sha256:" + sumA[1:] + "b", Format: "raw"}, workflow.ImageWrite{Image: "/images/" + sumA, Checksum: "sha256:" + sumA[1:] + "b", Format: "raw"}, ""},
+		"other bytes":         {"m1", workflow.ImageWrite{Image: "kept", Checksum: "sha256:" + sumC[1:] + "0"}, workflow.ImageWrite{}, `image "kept" has sha256:` + sumA + ", and not sha256:" + sumC[1:] + "0 as the action wants (correct its checksum, or leave it out)"},
+		"the action's word":   {"m1", workflow.ImageWrite{Image: "elsewhere", Checksum: "sha256:" + sumC, Format: "raw", CA: "pem"}, workflow.ImageWrite{Image: "https://images.example/debian.raw.xz", Checksum: "sha256:" + sumC, Format: "raw", CA: "pem"}, ""},
 		"a URL":               {"m1", workflow.ImageWrite{Image: "https://a.example/kept", Format: "gz", CA: "pem", Checksum: sumB}, workflow.ImageWrite{Image: "https://a.example/kept", Format: "gz", CA: "pem", Checksum: sumB}, ""},
 		"a URL for the other": {"m2", workflow.ImageWrite{Image: "http://a.example/x"}, workflow.ImageWrite{Image: "http://a.example/x"}, ""},
 		"missing":             {"m1", workflow.ImageWrite{Image: "gone"}, workflow.ImageWrite{}, "there is no image \"gone\" (see `rackstrap image list`, add it with `rackstrap image add gone FILE`)"},

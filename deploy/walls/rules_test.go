@@ -32,6 +32,9 @@ func table() []row {
 		{path: "store/image", may: []string{"hardware", "workflow", "store/image/codec"}},
 		// Decoding runs in the worker too, which must not carry the store.
 		{path: "store/image/codec", alone: true},
+		{path: "store/image/qcow2", alone: true},
+		{path: "store/image/fetch", alone: true},
+		{path: "store/image/catalogue", may: []string{"hardware", "workflow", "store/image/codec", "store/image/fetch", "store/image/qcow2"}},
 		{path: "dhcp", may: []string{"hardware"}},
 		{path: "tftp"},
 		{path: "ipxe", may: []string{"hardware"}},

@@ -23,12 +23,27 @@ var (
 	// expect.
 	ErrNotFound = fmt.Errorf("no such image file: %w", fs.ErrNotExist)
 	// ErrChecksum: the bytes are not those that were announced.
-	ErrChecksum = errors.New("checksum differs")
+	ErrChecksum error = altered("checksum differs")
 	// ErrQuota: the images together would be larger than they may be.
-	ErrQuota = errors.New("image quota is used up")
+	ErrQuota error = noRoom("image quota is used up")
 	// ErrNoSpace: the file system is full, or nearly.
-	ErrNoSpace = errors.New("no space left for images")
+	ErrNoSpace error = noRoom("no space left for images")
 )
+
+// noRoom and altered tell what they are to packages that do not know this one.
+type (
+	noRoom  string
+	altered string
+)
+
+func (e noRoom) Error() string  { return string(e) }
+func (e altered) Error() string { return string(e) }
+
+// NoRoom is true.
+func (e noRoom) NoRoom() bool { return true }
+
+// Altered is true.
+func (e altered) Altered() bool { return true }
 
 // DefaultReserve is what uploads leave free of the file system, because the
 // database is on it too.
@@ -58,7 +73,7 @@ type Store struct {
 	opts Options
 
 	mu   sync.Mutex
-	used int64 // blobs and uploads under way
+	used int64 // blobs, and files under way
 }
 
 // partial begins the names of uploads under way.
@@ -82,6 +97,11 @@ func Open(dir string, opts Options) (*Store, error) {
 		return nil, err
 	}
 	for _, e := range entries {
+		if key, ok := strings.CutPrefix(e.Name(), fetching); ok && !strings.Contains(key, ".") {
+			if st, err := e.Info(); err == nil {
+				s.used += st.Size()
+			}
+		}
 		if strings.HasPrefix(e.Name(), partial) {
 			opts.Log.Info("removed an upload that was cut short", "file", filepath.Join(dir, e.Name()))
 			if err := os.Remove(filepath.Join(dir, e.Name())); err != nil {
@@ -134,6 +154,15 @@ func (s *Store) Open(ctx context.Context, digest string) (*os.File, error) {
 		return nil, fmt.Errorf("%s: %w", digest, ErrNotFound)
 	}
 	return f, err
+}
+
+// Has reports whether a blob of that digest is kept.
+func (s *Store) Has(digest string) bool {
+	if !validDigest(digest) {
+		return false
+	}
+	_, err := os.Stat(s.file(digest))
+	return err == nil
 }
 
 // Delete removes a blob: ErrNotFound.

@@ -100,7 +100,7 @@ func TestPutRefuses(t *testing.T) {
 		"sha256":     {t.Context(), strings.NewReader("altered"), "sha256:" + sum256([]byte("true")), ErrChecksum, sum256([]byte("altered"))},
 		"sha512":     {t.Context(), strings.NewReader("altered"), "sha512:" + sum512([]byte("true")), ErrChecksum, sum512([]byte("altered"))},
 		"truncated":  {t.Context(), strings.NewReader("tru"), "sha256:" + sum256([]byte("true")), ErrChecksum, ""},
-		"quota":      {t.Context(), bytes.NewReader(make([]byte, 4<<20)), "", ErrQuota, "raise the quota"},
+		"quota":      {t.Context(), bytes.NewReader(make([]byte, 4<<20)), "", ErrQuota, "raise images.quotaGiB"},
 		"broken":     {t.Context(), io.MultiReader(strings.NewReader("half"), iotest.ErrReader(broken)), "", broken, ""},
 		"cancelled":  {cancelled, strings.NewReader("never"), "", context.Canceled, ""},
 		"no sum":     {t.Context(), strings.NewReader("x"), "md5:00", nil, "is no checksum"},

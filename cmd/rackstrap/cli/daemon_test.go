@@ -4,8 +4,6 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
-	"fmt"
-	"io"
 	"log/slog"
 	"net"
 	"net/http"
@@ -26,6 +24,8 @@ import (
 	"github.com/rackstrap/rackstrap/store"
 	"github.com/rackstrap/rackstrap/store/bolt"
 	"github.com/rackstrap/rackstrap/store/image"
+	"github.com/rackstrap/rackstrap/store/image/catalogue"
+	"github.com/rackstrap/rackstrap/store/image/fetch"
 	"github.com/rackstrap/rackstrap/workflow"
 )
 
@@ -47,25 +47,6 @@ func (d *daemon) now() time.Time {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	return time.Date(2026, 11, 21, 3, 0, 0, 0, time.UTC).Add(d.passed)
-}
-
-type files struct{ *image.Store }
-
-func (f files) Put(ctx context.Context, r io.Reader, sum string) (string, int64, error) {
-	b, err := f.Store.Put(ctx, r, sum)
-	if errors.Is(err, image.ErrChecksum) {
-		err = fmt.Errorf("%w: %w", rest.ErrChecksum, err)
-	}
-	return b.Digest, b.Bytes, err
-}
-
-func (f files) List(context.Context) ([]string, error) {
-	all, err := f.Store.List()
-	var out []string
-	for _, b := range all {
-		out = append(out, b.Digest)
-	}
-	return out, err
 }
 
 // unknown are two machines without a record; what one says of itself is too long.
@@ -134,7 +115,14 @@ func newDaemon(env *testscript.Env) (*daemon, error) {
 		Power:   bench{}, Machines: d.db.View().Hardware, Subnets: d.db.View().Subnets,
 		Logs: noLogs{}, TokenKey: make([]byte, 32), Now: d.now, Log: log, Note: func(workflow.Event) {},
 	})
-	done := make(chan error, 3)
+	f, err := fetch.New(fetch.Options{})
+	if err != nil {
+		cancel()
+		return nil, err
+	}
+	images := catalogue.New(catalogue.Config{Records: d.db, Files: img, Fetch: f, Now: time.Now, Log: log})
+	done := make(chan error, 4)
+	go func() { done <- images.Run(ctx) }()
 	go func() { done <- d.e.Run(ctx) }()
 	go func() { done <- d.db.Run(ctx) }()
 	<-d.e.Ready()
@@ -145,14 +133,14 @@ func newDaemon(env *testscript.Env) (*daemon, error) {
 		return nil, err
 	}
 	srv := &http.Server{
-		Handler:     rest.New(rest.Deps{Records: d.db, Engine: d.e, Dry: d.dry, Blobs: files{img}, Strangers: unknown{time.Now}, Version: "1.2.3", Now: time.Now, Log: log}),
+		Handler:     rest.New(rest.Deps{Records: d.db, Engine: d.e, Dry: d.dry, Images: images, Strangers: unknown{time.Now}, Version: "1.2.3", Now: time.Now, Log: log}),
 		BaseContext: func(net.Listener) context.Context { return ctx },
 	}
 	go func() { done <- srv.Serve(l) }()
 	d.stop = sync.OnceFunc(func() {
 		cancel()
 		_ = srv.Close()
-		for range 3 {
+		for range 4 {
 			<-done
 		}
 	})

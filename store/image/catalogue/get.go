@@ -1,0 +1,153 @@
+package catalogue
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/rackstrap/rackstrap/store/image"
+	"github.com/rackstrap/rackstrap/store/image/fetch"
+	"github.com/rackstrap/rackstrap/workflow"
+)
+
+// Bounds of fetching.
+const (
+	// maxIdle is how many tries in a row may bring nothing: a quarter of an hour.
+	maxIdle = 20
+	// maxChanges is how often the file on the server may change under way.
+	maxChanges = 5
+	maxDelay   = time.Minute
+)
+
+// fetch brings the source of an image, and leaves it named in st: converting, or
+// ready where the source is the one that was there before.
+func (m *Manager) fetch(ctx context.Context, j *job, i *workflow.Image, st *workflow.ImageStatus) error {
+	if err := take(ctx, m.fetches); err != nil {
+		return err
+	}
+	defer func() { <-m.fetches }()
+	before := *st
+	st.State = workflow.ImageFetching
+	if err := m.put(ctx, i, st, nil); err != nil {
+		return err
+	}
+	j.set(func(p *workflow.ImageProgress) { p.State = workflow.ImageFetching })
+	want, err := m.checksum(ctx, j, i)
+	if err != nil {
+		return err
+	}
+	p, err := m.c.Files.Partial(ctx, partialKey(i))
+	if err != nil {
+		return err
+	}
+	defer p.Close()
+	src := fetch.Source{URL: i.Spec.URL, CA: i.Spec.CA, Checked: want != ""}
+	for fresh := false; ; fresh = true {
+		tries, err := m.get(ctx, j, src, p)
+		if err != nil {
+			return err
+		}
+		m.naming.RLock()
+		blob, err := p.Keep(want, func(done int64) { j.set(func(p *workflow.ImageProgress) { p.Done = done }) })
+		if err == nil {
+			err = m.fetched(ctx, i, st, before, blob, want)
+		}
+		m.naming.RUnlock()
+		if !errors.Is(err, image.ErrChecksum) || tries == 1 || fresh {
+			return err
+		}
+		// It came in parts, and they may be of different files: once more in one go.
+		if p, err = m.c.Files.Partial(ctx, partialKey(i)); err != nil {
+			return err
+		}
+		defer p.Close()
+	}
+}
+
+// fetched writes down that the source is here.
+func (m *Manager) fetched(ctx context.Context, i *workflow.Image, st *workflow.ImageStatus, before workflow.ImageStatus, blob image.Blob, want string) error {
+	st.Checksum, st.Fetched, st.State = want, m.c.Now(), workflow.ImageConverting
+	if len(before.Renditions) > 0 && before.Source.Digest == blob.Digest && m.c.Files.Has(before.Renditions[0].Digest) {
+		st.State = workflow.ImageReady
+		return m.put(ctx, i, st, nil)
+	}
+	st.Source = workflow.ImageFile{Digest: blob.Digest, Bytes: blob.Bytes}
+	return m.put(ctx, i, st, nil)
+}
+
+// get tries until the file is complete, and says how many tries it took.
+func (m *Manager) get(ctx context.Context, j *job, src fetch.Source, p *image.Partial) (tries int, err error) {
+	changes := 0
+	err = m.try(ctx, j, p.Size, func() error {
+		tries++
+		err := m.c.Fetch.Get(ctx, src, p, func(done, total int64) {
+			j.set(func(p *workflow.ImageProgress) { p.Done, p.Total, p.Message = done, total, "" })
+		})
+		var fe *fetch.Error
+		if errors.As(err, &fe) && fe.Changed {
+			if changes++; changes > maxChanges {
+				return &fetch.Error{Text: fmt.Sprintf("%s, %d times", fe.Text, changes), Final: true}
+			}
+		}
+		return err
+	})
+	if err != nil && ctx.Err() == nil {
+		p.Remove() // what is half there takes room, and would be for nothing
+		err = fmt.Errorf("%s: %w", shown(src.URL), err)
+	}
+	return tries, err
+}
+
+// checksum is what the source must be: as the spec says, or the list it names.
+func (m *Manager) checksum(ctx context.Context, j *job, i *workflow.Image) (string, error) {
+	at := i.Spec.Checksum
+	if !strings.Contains(at, "://") {
+		return at, nil
+	}
+	var sum string
+	err := m.try(ctx, j, func() int64 { return 0 }, func() error {
+		b, err := m.c.Fetch.Small(ctx, fetch.Source{URL: at, CA: i.Spec.CA}, fetch.MaxSums)
+		if err != nil {
+			return err
+		}
+		if sum, err = fetch.FindSum(b, i.Spec.URL); err != nil {
+			return &fetch.Error{Text: err.Error(), Final: true}
+		}
+		return nil
+	})
+	if err != nil {
+		err = fmt.Errorf("%s: %w", shown(at), err)
+	}
+	return sum, err
+}
+
+// try repeats step, with longer and longer pauses as long as size does not grow.
+func (m *Manager) try(ctx context.Context, j *job, size func() int64, step func() error) error {
+	for idle := 0; ; {
+		before := size()
+		err := step()
+		if err == nil || ctx.Err() != nil {
+			return err
+		}
+		var fe *fetch.Error
+		if full(err) || !errors.As(err, &fe) || fe.Final {
+			return err
+		}
+		if idle++; size() > before {
+			idle = 1
+		}
+		if idle >= maxIdle {
+			return fmt.Errorf("given up after %d tries: %w", idle, err)
+		}
+		delay := max(min(time.Second<<(idle-1), maxDelay), fe.After)
+		j.set(func(p *workflow.ImageProgress) {
+			p.Message = fmt.Sprintf("%s; try %d in %s", fe.Text, idle+1, delay)
+		})
+		m.c.Log.Warn("image not fetched yet", "err", fe.Text, "again_in", delay)
+		if err := m.c.Wait(ctx, delay); err != nil {
+			return err
+		}
+	}
+}
