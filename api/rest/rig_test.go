@@ -4,7 +4,6 @@ import (
 	"context"
 	"encoding/json"
 	"io"
-	"io/fs"
 	"log/slog"
 	"net/http"
 	"net/http/httptest"
@@ -19,6 +18,9 @@ import (
 	"github.com/rackstrap/rackstrap/hardware"
 	"github.com/rackstrap/rackstrap/store"
 	"github.com/rackstrap/rackstrap/store/bolt"
+	"github.com/rackstrap/rackstrap/store/image"
+	"github.com/rackstrap/rackstrap/store/image/catalogue"
+	"github.com/rackstrap/rackstrap/store/image/fetch"
 	"github.com/rackstrap/rackstrap/workflow"
 )
 
@@ -56,15 +58,6 @@ type noLogs struct{}
 
 func (noLogs) Append(workflow.Assignment, []byte) error { return nil }
 
-// noBlobs keeps nothing and takes everything.
-type noBlobs struct{}
-
-func (noBlobs) Put(_ context.Context, r io.Reader, _ string) (string, int64, error) {
-	n, err := io.Copy(io.Discard, r)
-	return strings.Repeat("0", 64), n, err
-}
-func (noBlobs) List(context.Context) ([]string, error) { return nil, nil }
-func (noBlobs) Delete(context.Context, string) error   { return fs.ErrNotExist }
 func (g *rig) must(err error) {
 	g.t.Helper()
 	if err != nil {
@@ -94,8 +87,13 @@ func newRig(t *testing.T) *rig {
 	go func() { done <- e.Run(ctx) }()
 	go func() { done <- g.db.Run(ctx) }()
 	<-e.Ready()
+	files, err := image.Open(filepath.Join(dir, "images"), image.Options{Reserve: -1})
+	g.must(err)
+	f, err := fetch.New(fetch.Options{})
+	g.must(err)
+	images := catalogue.New(catalogue.Config{Records: g.db, Files: files, Fetch: f, Now: g.now, Log: log})
 	a := rest.New(rest.Deps{
-		Records: g.db, Engine: e, Blobs: noBlobs{}, Tokens: g.db, Audit: g.db.AppendEvent, Note: g.note,
+		Records: g.db, Engine: e, Images: images, Tokens: g.db, Audit: g.db.AppendEvent, Note: g.note,
 		Metrics: http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, "up 1\n") }),
 		Version: "test", Now: g.now, Log: log,
 	})
