@@ -146,14 +146,7 @@ type Validation struct {
 }
 
 // Check is one thing that was looked at.
-type Check struct {
-	Name string `json:"name"`
-	OK   bool   `json:"ok"`
-	// Warning: it may do without.
-	Warning bool   `json:"warning,omitempty"`
-	Detail  string `json:"detail"`
-	Fix     string `json:"fix,omitempty"`
-}
+type Check = workflow.Check
 
 // WorkflowOf is the workflow of an answer with what is known of its progress.
 func WorkflowOf(w *workflow.Workflow, p *workflow.Progress) Workflow {

@@ -2,6 +2,7 @@ package workflow
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -119,13 +120,24 @@ func (s *Snapshot) bootLines() []string {
 
 // eventLines are the last packets and steps.
 func (s *Snapshot) eventLines() []string {
-	all := s.relevant()
+	all := slices.DeleteFunc(s.relevant(), func(e Event) bool { return clerical(e.Reason) })
 	all = all[max(len(all)-lastEvents, 0):]
 	var out []string
 	for _, e := range all {
 		out = append(out, "seen: "+s.words(e))
 	}
 	return out
+}
+
+// clerical reports whether a Reason tells of records and requests, and not of the
+// machine.
+func clerical(r hardware.Reason) bool {
+	for _, p := range []string{"record-", "issue-", "api-"} {
+		if strings.HasPrefix(string(r), p) {
+			return true
+		}
+	}
+	return r == hardware.ReasonStateChanged || r == hardware.ReasonWorkflowCreated
 }
 
 // switchLines are the switches that are not as they are by default, and who has the

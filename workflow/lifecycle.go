@@ -64,7 +64,7 @@ func (w *Workflow) proof(f *hardware.Facts) *hardware.Wiped {
 		return nil // the worker reports facts before it takes an action
 	}
 	for _, d := range f.Disks {
-		if d.Removable || d.ReadOnly || d.Bytes == 0 {
+		if !fixed(d) {
 			continue
 		}
 		if !slices.ContainsFunc(out.Disks, func(x hardware.WipedDisk) bool { return x.Path == d.Path && x.Verified > 0 }) {

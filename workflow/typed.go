@@ -14,7 +14,11 @@ func typeMaintained(name string) string { return "rackstrap hardware maintenance
 func typeDelete(name string) string     { return "rackstrap hardware delete " + name }
 func typeRelease(name string) string    { return "rackstrap release " + name }
 func typePower(name, action string) string {
-	return "rackstrap power " + name + " " + action
+	cmd := "rackstrap power " + name + " " + action
+	if action == "status" {
+		return cmd
+	}
+	return cmd + " --next-boot network" // its firmware may prefer the disk
 }
 
 func typeProvision(name, image string) string {

@@ -49,6 +49,21 @@ func YAML(data []byte, limits Limits) ([]*Node, error) {
 	}
 }
 
+// CheckYAML says where data is not YAML, as a *SyntaxError. Unlike YAML it takes all
+// that the language has: it is for documents that others read.
+func CheckYAML(data []byte) error {
+	dec := yaml.NewDecoder(bytes.NewReader(data))
+	for {
+		var doc yaml.Node
+		switch err := dec.Decode(&doc); {
+		case errors.Is(err, io.EOF):
+			return nil
+		case err != nil:
+			return yamlError(err)
+		}
+	}
+}
+
 // yamlError turns the library's `yaml: line 3: text` into a SyntaxError.
 func yamlError(err error) error {
 	text := strings.TrimPrefix(err.Error(), "yaml: ")

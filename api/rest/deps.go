@@ -19,6 +19,9 @@ type Deps struct {
 	Backups Backups
 	// Strangers may be nil: there are none.
 	Strangers Strangers
+	// BootFiles says why a machine of an architecture cannot be given its boot files;
+	// nil does not look.
+	BootFiles func(arch string) error
 	// Tokens may be nil: then there are none, and Remote lets nobody in.
 	Tokens Tokens
 	// Audit keeps the event that somebody asked for a change; nil keeps none.
@@ -49,6 +52,7 @@ type Records interface {
 	WorkflowRecords
 	EventRecords
 	ClaimRecords
+	BootRecords
 	// ListLeases lists what DHCP has confirmed.
 	ListLeases(ctx context.Context) ([]hardware.Lease, error)
 }
@@ -119,4 +123,5 @@ type Engine interface {
 	Progress(workflow string) (workflow.Progress, bool)
 	SetHold(ctx context.Context, hardwareUID string, hold bool) error
 	Lifecycle
+	Workers
 }

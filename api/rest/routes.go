@@ -51,6 +51,7 @@ func Routes() []Route {
 	routes = append(routes, bulkRoute())
 	routes = append(routes, claimRoutes()...)
 	routes = append(routes, backupRoutes()...)
+	routes = append(routes, explainRoutes()...)
 	routes = append(routes, recordRoutes(api.KindHardware, true, hardwareListing(), func(s *server) *resource[hardware.Hardware] { return s.hardware })...)
 	routes = append(routes, recordRoutes(api.KindSubnet, true, subnetListing(), func(s *server) *resource[hardware.Subnet] { return s.subnets })...)
 	routes = append(routes, recordRoutes(api.KindTemplate, true, listing[workflow.Template]{}, func(s *server) *resource[workflow.Template] { return s.templates })...)

@@ -206,6 +206,7 @@ func (a *appliance) restPart() (part, error) {
 		Records: a.db, Engine: a.engine, Images: a.images, Backups: a, Strangers: strangers{a.unknown, a.db.View()},
 		Dry: a.dry, Tokens: a.db, Audit: a.db.AppendEvent, Note: a.recorder.Note,
 		Metrics: promhttp.HandlerFor(a.reg, promhttp.HandlerOpts{}), Fingerprint: a.fingerprint,
+		BootFiles: a.bootFiles,
 		Version: version, Now: time.Now, Log: a.log,
 	})
 	return part{name: "REST", run: func(ctx context.Context) error {

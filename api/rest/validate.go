@@ -1,0 +1,133 @@
+package rest
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"net/http"
+	"net/url"
+	"strconv"
+	"strings"
+
+	"github.com/go-chi/chi/v5"
+
+	"github.com/rackstrap/rackstrap/api"
+	"github.com/rackstrap/rackstrap/api/document"
+	"github.com/rackstrap/rackstrap/hardware"
+	"github.com/rackstrap/rackstrap/workflow"
+)
+
+func (s *server) validate(w http.ResponseWriter, r *http.Request) error {
+	q := r.URL.Query()
+	if err := queryKnown(q, "image", "template", "format", "disk", "reinstall"); err != nil {
+		return err
+	}
+	h, err := s.hardware.find(r.Context(), chi.URLParam(r, "name"))
+	if err != nil {
+		return err
+	}
+	snap, err := s.snapshot(r.Context(), h)
+	if err != nil {
+		return err
+	}
+	plan, err := s.plannedInstall(r, h, q)
+	if err != nil {
+		return err
+	}
+	checks := workflow.Validate(snap, plan)
+	return writeJSON(w, http.StatusOK, api.Validation{Hardware: h.Meta.Name, Ready: workflow.Ready(checks), Checks: checks})
+}
+
+// plannedInstall is what the request means to install, and what is known of it.
+func (s *server) plannedInstall(r *http.Request, h *hardware.Hardware, q url.Values) (workflow.Plan, error) {
+	ctx := r.Context()
+	p := workflow.Plan{ImageName: q.Get("image"), TemplateName: q.Get("template"), Disk: workflow.Disk(q.Get("disk")), Params: map[string]any{}}
+	if v := q.Get("reinstall"); v != "" {
+		var err error
+		if p.Reinstall, err = strconv.ParseBool(v); err != nil {
+			return p, badRequest("true or false", "reinstall=%.20q is neither yes nor no", v)
+		}
+	}
+	format := q.Get("format")
+	if p.TemplateName == "" {
+		var known bool
+		if p.TemplateName, known = formatTemplates()[format]; !known {
+			return p, badRequest("cloud-config, ignition or talos", "format=%.40q is not known", format)
+		}
+	}
+	if p.ImageName != "" {
+		p.Params["image"] = p.ImageName
+	}
+	if p.Disk != "" {
+		p.Params["disk"] = string(p.Disk)
+	}
+	t, err := s.Records.TemplateByName(ctx, p.TemplateName)
+	if err != nil && !errors.Is(err, workflow.ErrNotFound) {
+		return p, err
+	}
+	if err == nil {
+		p.Template = t
+	}
+	if p.ImageName != "" && !strings.Contains(p.ImageName, "/") {
+		i, err := s.Records.ImageByName(ctx, p.ImageName)
+		if err != nil && !errors.Is(err, workflow.ErrNotFound) {
+			return p, err
+		}
+		if err == nil {
+			p.Image = plannedImage(i)
+		}
+	}
+	if s.BootFiles != nil {
+		p.BootFiles = s.BootFiles(h.Arch())
+	}
+	p.UserData = readable(format, h.Spec.UserData)
+	for _, o := range s.machines(ctx) {
+		if o.Meta.UID != h.Meta.UID && strings.EqualFold(o.HostName(), h.HostName()) {
+			p.SameHostname = o.Meta.Name
+			break
+		}
+	}
+	return p, nil
+}
+
+// plannedImage is what an install wants to know of an image.
+func plannedImage(i *workflow.Image) *workflow.PlannedImage {
+	out := &workflow.PlannedImage{Arch: i.Spec.Arch, Ready: true}
+	if i.Spec.Format == "raw" {
+		out.DiskBytes = i.Spec.Bytes
+	}
+	return out
+}
+
+// readable says why user-data is not what its format says. Only its form is looked
+// at: what cloud-init makes of a key is its own affair.
+func readable(format, text string) error {
+	if text == "" {
+		return nil
+	}
+	data := []byte(text)
+	if format == "ignition" {
+		_, err := document.JSON(data, document.DefaultLimits())
+		return wrap("the Ignition config", err)
+	}
+	if format == "talos" {
+		return wrap("the Talos config", document.CheckYAML(data))
+	}
+	first, _, _ := bytes.Cut(data, []byte("\n"))
+	switch head := strings.TrimSpace(string(first)); {
+	case head == "#cloud-config":
+		return wrap("the cloud-config", document.CheckYAML(data))
+	case strings.HasPrefix(head, "#") || strings.HasPrefix(head, "Content-Type:") || strings.HasPrefix(head, "MIME-Version:"):
+		return nil // a script, a list of URLs, a Jinja template, several parts in MIME
+	default:
+		// the line itself may be a secret
+		return errors.New("the first line of the user-data says nothing to cloud-init: it wants #cloud-config, a script (#!) or MIME")
+	}
+}
+
+func wrap(what string, err error) error {
+	if err == nil {
+		return nil
+	}
+	return fmt.Errorf("%s: %w", what, err)
+}

@@ -1,0 +1,132 @@
+package workflow
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/rackstrap/rackstrap/hardware"
+)
+
+// fixed reports whether a disk is one that installs write to and releases wipe.
+func fixed(d hardware.DiskFact) bool { return !d.Removable && !d.ReadOnly && d.Bytes > 0 }
+
+// fixedDisks are the disks that an install may choose from, the smallest first.
+func fixedDisks(f *hardware.Facts) []hardware.DiskFact {
+	if f == nil {
+		return nil
+	}
+	var out []hardware.DiskFact
+	for _, d := range f.Disks {
+		if fixed(d) {
+			out = append(out, d)
+		}
+	}
+	slices.SortStableFunc(out, func(a, b hardware.DiskFact) int { return cmp.Compare(a.Bytes, b.Bytes) })
+	return out
+}
+
+// checkDisk asks whether the disk is one, and large enough.
+func checkDisk(s *Snapshot, p *Plan) []Check {
+	const name = "disk"
+	f := s.hw().Facts
+	if f == nil {
+		return []Check{doubt(name, "let it be looked at: rackstrap hardware inspect "+s.name(), "nothing is known of its disks: its worker was never there")}
+	}
+	disks := fixedDisks(f)
+	if len(disks) == 0 {
+		return []Check{bad(name, "look at its controller's setup, and add its driver to the initramfs", "the worker found no fixed disk")}
+	}
+	d, ok := pickDisk(p.Disk, disks)
+	switch {
+	case !ok && p.Disk == "":
+		return []Check{bad(name, "say which: --disk smallest, --disk largest or --disk serial=…", "it has %d fixed disks (%s), and none is chosen", len(disks), diskNames(disks))}
+	case !ok:
+		return []Check{bad(name, "look at its disks: "+typeGet(s.name()), "%q is none of its fixed disks (%s)", p.Disk, diskNames(disks))}
+	}
+	if need := imageBytes(p); need > 0 && need > d.Bytes {
+		return []Check{bad(name, "choose a larger disk or a smaller image", "image %q needs %s, and %s has %s", p.ImageName, megabytes(int64(need)), d.Path, megabytes(int64(d.Bytes)))}
+	}
+	return []Check{good(name, "%s, %s", d.Path, megabytes(int64(d.Bytes)))}
+}
+
+func imageBytes(p *Plan) uint64 {
+	if p.Image == nil || p.Image.DiskBytes < 0 {
+		return 0
+	}
+	return uint64(p.Image.DiskBytes)
+}
+
+// pickDisk chooses as the worker does.
+func pickDisk(want Disk, disks []hardware.DiskFact) (hardware.DiskFact, bool) {
+	path, byPath := want.Path()
+	serial, bySerial := want.Serial()
+	switch {
+	case want == "" && len(disks) == 1, want == DiskSmallest:
+		return disks[0], true
+	case want == DiskLargest:
+		return disks[len(disks)-1], true
+	}
+	for _, d := range disks {
+		if (byPath && d.Path == path) || (bySerial && d.Serial == serial) {
+			return d, true
+		}
+	}
+	return hardware.DiskFact{}, false
+}
+
+func diskNames(disks []hardware.DiskFact) string {
+	const most = 6
+	var out []string
+	for i, d := range disks {
+		if i == most {
+			out = append(out, fmt.Sprintf("%d more", len(disks)-most))
+			break
+		}
+		out = append(out, d.Path+" "+megabytes(int64(d.Bytes)))
+	}
+	return strings.Join(out, ", ")
+}
+
+// checkLogin asks whether anybody can log in to the installed system.
+func checkLogin(s *Snapshot, p *Plan) []Check {
+	spec := &s.hw().Spec
+	own, _ := p.Params["userData"].(string)
+	userData := cmp.Or(own, spec.UserData)
+	switch {
+	case p.UserData != nil:
+		return []Check{bad("user-data", "correct it: "+typeGet(s.name()), "%v", p.UserData)}
+	case userData == "" && len(spec.SSHKeys) == 0:
+		return []Check{doubt("login", "add spec.sshKeys or spec.userData to the record", "there are no SSH keys and no user-data: nobody can log in to a cloud image")}
+	case userData != "":
+		return []Check{good("user-data", "%d bytes that can be read", len(userData))}
+	}
+	return []Check{good("login", "%d SSH keys", len(spec.SSHKeys))}
+}
+
+func checkHostname(s *Snapshot, p *Plan) []Check {
+	h := s.hw()
+	const fix = "set spec.hostname in one of the two records"
+	switch err := hardware.ValidHostname(h.HostName()); {
+	case err != nil:
+		return []Check{bad("host name", "correct spec.hostname", "%v", err)}
+	case p.SameHostname != "":
+		return []Check{doubt("host name", fix, "%q is also the host name of %s", h.HostName(), p.SameHostname)}
+	}
+	return []Check{good("host name", "%s", h.HostName())}
+}
+
+// checkPower asks who can switch the machine.
+func checkPower(s *Snapshot, _ *Plan) []Check {
+	p := &s.hw().Status.Power
+	switch {
+	case s.byHand():
+		return []Check{doubt("power", "set spec.power, or be there: it has to netboot", "a person has to switch it on")}
+	case p.Error != "":
+		return []Check{bad("power", "mend it, then type: "+typePower(s.name(), "status"), "its controller does not do what it is told: %s", p.Error)}
+	case p.Checked.IsZero():
+		return []Check{doubt("power", typePower(s.name(), "status"), "its controller was never asked")}
+	}
+	return []Check{good("power", "its controller said %s, %s", orWord(string(p.State), "nothing"), ago(p.Checked, s.Now))}
+}
