@@ -233,13 +233,17 @@ func TestEveryOperationHasARole(t *testing.T) {
 	t.Parallel()
 	public := []string{"/docs", "/docs/problems", "/openapi.json"}
 	d := rest.Document("test")
+	reads := map[string]bool{} // a question that is too long for a URL
+	for _, r := range rest.Routes() {
+		reads[strings.ToLower(r.Method)+" "+api.Base+r.Path] = r.Method == http.MethodGet || r.Reads
+	}
 	for _, path := range slices.Sorted(maps.Keys(d.Paths)) {
 		for method, op := range d.Paths[path] {
 			known := slices.Contains(hardware.Roles(), hardware.Role(op.Role)) && op.Role != string(hardware.RoleClaimer)
 			if known == slices.Contains(public, path) {
 				t.Errorf("%s %s: role %q", method, path, op.Role)
 			}
-			if method != "get" && op.Role == string(hardware.RoleViewer) {
+			if method != "get" && !reads[method+" "+path] && op.Role == string(hardware.RoleViewer) {
 				t.Errorf("%s %s changes something, and a viewer may", method, path)
 			}
 		}
