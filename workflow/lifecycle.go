@@ -56,8 +56,8 @@ func (w *Workflow) proof(f *hardware.Facts) *hardware.Wiped {
 	}
 	out := &hardware.Wiped{At: w.Status.Finished, Workflow: w.Meta.Name}
 	for _, a := range w.Status.Actions {
-		if a.Kind == KindDiskWipe && len(a.Attempts) > 0 {
-			out.Disks = append(out.Disks, a.Attempts[len(a.Attempts)-1].Result.Wiped...)
+		if n := len(a.Attempts); a.Kind == KindDiskWipe && n > 0 && a.Attempts[n-1].State == StateSucceeded {
+			out.Disks = append(out.Disks, a.Attempts[n-1].Result.Wiped...)
 		}
 	}
 	if f == nil {
@@ -67,7 +67,10 @@ func (w *Workflow) proof(f *hardware.Facts) *hardware.Wiped {
 		if !fixed(d) {
 			continue
 		}
-		if !slices.ContainsFunc(out.Disks, func(x hardware.WipedDisk) bool { return x.Path == d.Path && x.Verified > 0 }) {
+		wiped := func(x hardware.WipedDisk) bool {
+			return x.Path == d.Path && x.Verified > 0 && (x.Serial == d.Serial || x.Serial == "" || d.Serial == "")
+		}
+		if !slices.ContainsFunc(out.Disks, wiped) {
 			return nil
 		}
 	}

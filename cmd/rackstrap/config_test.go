@@ -64,14 +64,3 @@ func TestEmptyConfigIsTheDefault(t *testing.T) {
 		t.Errorf("a missing file that was named: %v", err)
 	}
 }
-
-func TestBuiltinTemplateIsValid(t *testing.T) {
-	t.Parallel()
-	tm, err := builtinTemplate()
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := tm.Validate(); err != nil {
-		t.Error(err)
-	}
-}

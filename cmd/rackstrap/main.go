@@ -16,7 +16,7 @@ var version = "dev"
 func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGINT, syscall.SIGTERM)
 	code := cli.Main(ctx, cli.Env{
-		Version: version, In: os.Stdin, Out: os.Stdout, Err: os.Stderr, Getenv: os.Getenv,
+		Version: version, In: os.Stdin, Out: os.Stdout, Err: os.Stderr, Getenv: os.Getenv, ReadBackup: readBackup,
 	}, os.Args[1:], newServeCommand(), newInitCommand(), newRestoreCommand())
 	stop()
 	os.Exit(code)

@@ -110,7 +110,7 @@ func (r restorer) restore(ctx context.Context, archive io.Reader) error {
 	if err != nil {
 		return err
 	}
-	o, err := backup.Open(ctx, archive, r.dir)
+	o, err := backup.Open(ctx, archive, r.dir, bolt.Check)
 	if err != nil {
 		return err
 	}

@@ -80,7 +80,7 @@ func newAppliance(ctx context.Context, c config, log *slog.Logger) (_ *appliance
 	if a.images, err = newImages(ctx, c.Images, a.db, a.blobs, log); err != nil {
 		return nil, err
 	}
-	if err := addBuiltin(ctx, a.db); err != nil {
+	if err := addBuiltins(ctx, a.db); err != nil {
 		return nil, err
 	}
 	logs := &attemptLogs{dir: filepath.Join(c.Data, "logs")}
@@ -207,7 +207,7 @@ func (a *appliance) restPart() (part, error) {
 		Dry: a.dry, Tokens: a.db, Audit: a.db.AppendEvent, Note: a.recorder.Note,
 		Metrics: promhttp.HandlerFor(a.reg, promhttp.HandlerOpts{}), Fingerprint: a.fingerprint,
 		BootFiles: a.bootFiles,
-		Version: version, Now: time.Now, Log: a.log,
+		Version:   version, Now: time.Now, Log: a.log,
 	})
 	return part{name: "REST", run: func(ctx context.Context) error {
 		return serveHTTP(ctx, l, &http.Server{

@@ -2,12 +2,16 @@ package main
 
 import (
 	"context"
+	"errors"
+	"io"
 	"path/filepath"
 	"time"
 
 	"github.com/rackstrap/rackstrap/api/rest"
+	"github.com/rackstrap/rackstrap/cmd/rackstrap/cli"
 	"github.com/rackstrap/rackstrap/hardware"
 	"github.com/rackstrap/rackstrap/store/backup"
+	"github.com/rackstrap/rackstrap/store/bolt"
 )
 
 var _ rest.Backups = (*appliance)(nil)
@@ -20,10 +24,23 @@ func (a *appliance) Backup(ctx context.Context, passphrase string) (rest.Archive
 		return nil, c.Err()
 	}
 	t, err := backup.Take(ctx, a.kv, backup.Options{
-		Version: version, Now: time.Now(), Dir: a.c.Data, KeyFile: filepath.Join(a.c.Data, keyFile), Passphrase: passphrase,
+		Version: version, Now: time.Now(), Dir: a.c.Data, Check: bolt.Check, KeyFile: filepath.Join(a.c.Data, keyFile), Passphrase: passphrase,
 	})
 	if err != nil {
 		return nil, err
 	}
 	return t, nil
+}
+
+// readBackup reads a backup to its end, for the command line.
+func readBackup(ctx context.Context, r io.Reader, dir, passphrase string) (cli.BackupInfo, error) {
+	o, err := backup.Open(ctx, r, dir, bolt.Check)
+	if err != nil {
+		return cli.BackupInfo{}, err
+	}
+	info := cli.BackupInfo{Bytes: o.Manifest.Bytes, Key: o.Manifest.Key}
+	if passphrase != "" {
+		_, err = o.Key(passphrase)
+	}
+	return info, errors.Join(err, o.Close())
 }

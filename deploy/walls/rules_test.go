@@ -43,7 +43,7 @@ func table() []row {
 		// records from YAML and JSON for both, and for the configuration file.
 		{path: "api", may: []string{"hardware", "workflow"}, alone: true},
 		{path: "api/document", may: []string{"hardware", "workflow"}},
-		{path: "api/rest", may: []string{"api/document", "hardware", "workflow"}},
+		{path: "api/rest", may: []string{"api/document", "api/rest/...", "hardware", "workflow"}},
 		{path: "api/client", may: []string{"api/document", "hardware", "workflow"}},
 		// Generated, and part of the worker: nothing but messages.
 		{path: "api/workerpb", alone: true},

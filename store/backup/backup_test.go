@@ -33,7 +33,7 @@ func archive(t *testing.T, pass string) (raw []byte, keyFile string) {
 	must(t, err)
 	mac, _ := hardware.ParseMAC("52:54:00:00:00:01")
 	must(t, db.CreateHardware(t.Context(), &hardware.Hardware{Meta: hardware.Meta{Name: "m1"}, Spec: hardware.Spec{UserData: "swordfish", Interfaces: []hardware.NIC{{MAC: mac}}}}))
-	taken, err := backup.Take(t.Context(), kv, backup.Options{Version: "1.2.3", Now: time.Unix(1e9, 0), Dir: dir, KeyFile: keyFile, Passphrase: pass})
+	taken, err := backup.Take(t.Context(), kv, backup.Options{Version: "1.2.3", Now: time.Unix(1e9, 0), Dir: dir, Check: bolt.Check, KeyFile: keyFile, Passphrase: pass})
 	must(t, err)
 	var b bytes.Buffer
 	n, err := taken.WriteTo(&b)
@@ -61,7 +61,7 @@ func TestRoundTrip(t *testing.T) {
 	if bytes.Contains(raw, []byte("swordfish")) {
 		t.Error("a secret is in the backup in clear")
 	}
-	o, err := backup.Open(t.Context(), bytes.NewReader(raw), t.TempDir())
+	o, err := backup.Open(t.Context(), bytes.NewReader(raw), t.TempDir(), bolt.Check)
 	must(t, err)
 	key, err := o.Key(passphrase)
 	must(t, err)
@@ -90,7 +90,7 @@ func TestRoundTrip(t *testing.T) {
 func TestWithoutTheKey(t *testing.T) {
 	t.Parallel()
 	raw, _ := archive(t, "")
-	o, err := backup.Open(t.Context(), bytes.NewReader(raw), t.TempDir())
+	o, err := backup.Open(t.Context(), bytes.NewReader(raw), t.TempDir(), bolt.Check)
 	must(t, err)
 	defer o.Close()
 	if _, err := o.Key(passphrase); err == nil || o.Manifest.Key {
@@ -106,11 +106,11 @@ func TestDamaged(t *testing.T) {
 	t.Parallel()
 	raw, _ := archive(t, passphrase)
 	dir := t.TempDir()
-	good, err := backup.Open(t.Context(), bytes.NewReader(raw), dir)
+	good, err := backup.Open(t.Context(), bytes.NewReader(raw), dir, bolt.Check)
 	must(t, err)
 	damaged := func(name string, b []byte) {
 		t.Helper()
-		o, err := backup.Open(t.Context(), bytes.NewReader(b), dir)
+		o, err := backup.Open(t.Context(), bytes.NewReader(b), dir, bolt.Check)
 		if !errors.Is(err, backup.ErrDamaged) {
 			t.Errorf("%s: %v, want ErrDamaged", name, err)
 		}
@@ -124,7 +124,7 @@ func TestDamaged(t *testing.T) {
 	for i := 0; i < len(raw); i += max(1, len(raw)/64) {
 		b := bytes.Clone(raw)
 		b[i] ^= 0x41
-		o, err := backup.Open(t.Context(), bytes.NewReader(b), dir)
+		o, err := backup.Open(t.Context(), bytes.NewReader(b), dir, bolt.Check)
 		if err == nil { // padding, or the key, which has a MAC of its own
 			if o.Manifest.SHA256 != good.Manifest.SHA256 {
 				t.Errorf("byte %d altered, and the database is another", i)
@@ -137,7 +137,7 @@ func TestDamaged(t *testing.T) {
 	damaged("text", []byte("no backup at all"))
 	damaged("other files", pack(t, map[string]string{"hello": "x"}))
 	damaged("no format", pack(t, map[string]string{"manifest.json": "{}"}))
-	if _, err := backup.Open(t.Context(), bytes.NewReader(pack(t, map[string]string{"manifest.json": `{"format":99,"version":"9.9"}`})), dir); err == nil || !strings.Contains(err.Error(), "9.9") {
+	if _, err := backup.Open(t.Context(), bytes.NewReader(pack(t, map[string]string{"manifest.json": `{"format":99,"version":"9.9"}`})), dir, bolt.Check); err == nil || !strings.Contains(err.Error(), "9.9") {
 		t.Errorf("a newer format: %v", err)
 	}
 	if left, _ := os.ReadDir(dir); len(left) > 0 {

@@ -14,8 +14,6 @@ import (
 
 	"filippo.io/age"
 	"github.com/klauspost/compress/zstd"
-
-	"github.com/rackstrap/rackstrap/store/bolt"
 )
 
 // Bounds of what is read: an archive may come from anywhere.
@@ -54,7 +52,7 @@ func (o *Opened) Close() error {
 
 // Open reads an archive into a file in dir and checks everything that can be:
 // ErrDamaged, the ctx's error, or that of the disk.
-func Open(ctx context.Context, r io.Reader, dir string) (_ *Opened, err error) {
+func Open(ctx context.Context, r io.Reader, dir string, check Check) (_ *Opened, err error) {
 	z, err := zstd.NewReader(ctxReader{ctx, r}, zstd.WithDecoderConcurrency(1), zstd.WithDecoderMaxMemory(256<<20))
 	if err != nil {
 		return nil, damaged(err)
@@ -77,7 +75,7 @@ func Open(ctx context.Context, r io.Reader, dir string) (_ *Opened, err error) {
 	if err := f.Sync(); err != nil {
 		return nil, err
 	}
-	layout, err := bolt.Check(f.Name())
+	layout, err := check(f.Name())
 	if err != nil {
 		return nil, err
 	}

@@ -17,7 +17,6 @@ import (
 	"github.com/klauspost/compress/zstd"
 
 	"github.com/rackstrap/rackstrap/store"
-	"github.com/rackstrap/rackstrap/store/bolt"
 )
 
 // Format is the version of the archive's form.
@@ -48,12 +47,16 @@ type Manifest struct {
 	Key bool `json:"key"`
 }
 
+// Check reads a database file from end to end and returns its layout: bolt.Check.
+type Check func(path string) (layout int, err error)
+
 // Options of Take.
 type Options struct {
 	Version string
 	Now     time.Time
 	// Dir is where the copy of the database is made and checked before it is sent.
-	Dir string
+	Dir   string
+	Check Check
 	// KeyFile is taken into the archive where Passphrase is not empty.
 	KeyFile    string
 	Passphrase string
@@ -89,7 +92,7 @@ func Take(ctx context.Context, src store.Backuper, o Options) (_ *Taken, err err
 	if err != nil {
 		return nil, err
 	}
-	layout, err := bolt.Check(f.Name())
+	layout, err := o.Check(f.Name())
 	if err != nil {
 		return nil, err
 	}

@@ -12,8 +12,15 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/rackstrap/rackstrap/api"
-	"github.com/rackstrap/rackstrap/store/backup"
 )
+
+// BackupInfo is what a backup holds.
+type BackupInfo struct {
+	// Bytes of the records, not packed.
+	Bytes int64
+	// Key says that the key is in it.
+	Key bool
+}
 
 func (a *app) backupCommand() *cobra.Command {
 	var passphraseFile string
@@ -63,7 +70,7 @@ Image files are not in it: they are in images/ below the data directory.`,
 
 // takeBackup writes the archive beside its name, reads it back, and gives it its
 // name only then.
-func (a *app) takeBackup(ctx context.Context, in api.Backup, name string) (m backup.Manifest, err error) {
+func (a *app) takeBackup(ctx context.Context, in api.Backup, name string) (m BackupInfo, err error) {
 	f, err := os.CreateTemp(filepath.Dir(name), ".rackstrap-backup-*")
 	if err != nil {
 		return m, err
@@ -88,14 +95,8 @@ func (a *app) takeBackup(ctx context.Context, in api.Backup, name string) (m bac
 	if _, err := f.Seek(0, 0); err != nil {
 		return m, err
 	}
-	o, err := backup.Open(ctx, f, filepath.Dir(name))
-	if err != nil {
+	if m, err = a.ReadBackup(ctx, f, filepath.Dir(name), in.Passphrase); err != nil {
 		return m, fmt.Errorf("read back: %w", err)
 	}
-	if in.Passphrase != "" {
-		if _, err := o.Key(in.Passphrase); err != nil {
-			return m, errors.Join(fmt.Errorf("read back: %w", err), o.Close())
-		}
-	}
-	return o.Manifest, errors.Join(o.Close(), os.Rename(f.Name(), name))
+	return m, os.Rename(f.Name(), name)
 }

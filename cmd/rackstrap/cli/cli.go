@@ -17,6 +17,9 @@ type Env struct {
 	In       io.Reader
 	Out, Err io.Writer
 	Getenv   func(string) string
+	// ReadBackup reads a backup to its end and checks it; it works in files in dir.
+	// With a passphrase it also opens the key in it.
+	ReadBackup func(ctx context.Context, r io.Reader, dir, passphrase string) (BackupInfo, error)
 }
 
 // Exit codes; `rackstrap --help` documents them.
