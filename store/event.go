@@ -214,20 +214,48 @@ func (db *DB) event(e Entry) (workflow.Event, error) {
 // once: only the last of them moves it on, so one may be seen twice, none is lost.
 func (db *DB) WatchEvents(ctx context.Context, after uint64) iter.Seq2[workflow.Event, error] {
 	return func(yield func(workflow.Event, error) bool) {
-		for b, err := range db.kv.Watch(ctx, prefixEvent, after+1) {
+		for events, err := range db.WatchEventBatches(ctx, after) {
 			if err != nil {
 				yield(workflow.Event{}, err)
 				return
 			}
-			changes := slices.DeleteFunc(b.Changes, func(c KeyChange) bool { return c.Deleted })
-			for i, c := range changes {
-				ev, err := db.event(Entry{Key: c.Key, Value: c.Value, Revision: b.Revision})
-				if i < len(changes)-1 {
-					ev.Cursor--
-				}
-				if !yield(ev, err) || err != nil {
+			for _, ev := range events {
+				if !yield(ev, nil) {
 					return
 				}
+			}
+		}
+	}
+}
+
+// WatchEventBatches is WatchEvents with what was written at once in one slice, which
+// is never empty; the Cursor of its last event is their revision.
+func (db *DB) WatchEventBatches(ctx context.Context, after uint64) iter.Seq2[[]workflow.Event, error] {
+	return func(yield func([]workflow.Event, error) bool) {
+		for b, err := range db.kv.Watch(ctx, prefixEvent, after+1) {
+			if err != nil {
+				yield(nil, err)
+				return
+			}
+			var events []workflow.Event
+			for _, c := range b.Changes {
+				if c.Deleted {
+					continue
+				}
+				ev, err := db.event(Entry{Key: c.Key, Value: c.Value, Revision: b.Revision})
+				if err != nil {
+					yield(nil, err)
+					return
+				}
+				ev.Cursor--
+				events = append(events, ev)
+			}
+			if len(events) == 0 {
+				continue
+			}
+			events[len(events)-1].Cursor = b.Revision
+			if !yield(events, nil) {
+				return
 			}
 		}
 	}

@@ -27,7 +27,7 @@ import (
 
 // daemon is REST over the real store and engine, on a unix socket.
 type daemon struct {
-	t      *testing.T
+	t      testing.TB
 	db     *store.DB
 	e      *workflow.Engine
 	socket string
@@ -61,10 +61,10 @@ func (d *daemon) Write(p []byte) (int, error) {
 	return d.log.Write(p)
 }
 
-func start(t *testing.T) *daemon { return startWith(t, 0) }
+func start(t testing.TB) *daemon { return startWith(t, 0) }
 
 // startWith bounds the images by quota bytes; 0 is no bound.
-func startWith(t *testing.T, quota int64) *daemon {
+func startWith(t testing.TB, quota int64) *daemon {
 	t.Helper()
 	d := &daemon{t: t}
 	dir := t.TempDir()

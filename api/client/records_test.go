@@ -169,9 +169,9 @@ func TestRecordBeyondTheStore(t *testing.T) {
 	t.Parallel()
 	d := start(t)
 	big := &workflow.Template{Meta: hardware.Meta{Name: "big"}}
-	for i := range 3 {
+	for i := range 6 {
 		big.Spec.Actions = append(big.Spec.Actions, workflow.ActionSpec{
-			Name: fmt.Sprintf("write-%d", i), Kind: workflow.KindFileWrite, With: map[string]any{"path": "/etc/x", "content": strings.Repeat("x", 400<<10)},
+			Name: fmt.Sprintf("write-%d", i), Kind: workflow.KindFileWrite, With: map[string]any{"path": "/etc/x", "content": strings.Repeat("x", 250<<10)},
 		})
 	}
 	_, err := d.c.Templates.Create(t.Context(), big)

@@ -21,7 +21,9 @@ func bulkVerbs() map[string]bulkVerb {
 		"unhold": bulkOf(func(ctx context.Context, s *server, h *hardware.Hardware, _ struct{}) (did, error) {
 			return s.bulkHold(ctx, h, false)
 		}),
-		"label":  bulkOf(func(ctx context.Context, s *server, h *hardware.Hardware, o api.Label) (did, error) { return s.bulkLabel(ctx, h, o) }),
+		"label": bulkOf(func(ctx context.Context, s *server, h *hardware.Hardware, o api.Label) (did, error) {
+			return s.bulkLabel(ctx, h, o)
+		}),
 		"delete": bulkOf(func(ctx context.Context, s *server, h *hardware.Hardware, o api.Delete) (did, error) {
 			skipped, err := s.hardware.erase(ctx, h, 0, o.Force)
 			return did{outcome: api.OutcomeDeleted, skipped: skipped}, err

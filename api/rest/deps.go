@@ -109,9 +109,10 @@ type WorkflowRecords interface {
 type EventRecords interface {
 	// Events are the newest q.Limit that match, the oldest first.
 	Events(ctx context.Context, q workflow.EventQuery) ([]workflow.Event, error)
-	// WatchEvents yields what is written after a cursor and blocks in between; it
-	// ends with ErrCompacted or when ctx does.
-	WatchEvents(ctx context.Context, after uint64) iter.Seq2[workflow.Event, error]
+	// WatchEventBatches yields what is written after a cursor, what was written at once
+	// together, and blocks in between; it ends with ErrCompacted or when ctx does. The
+	// last event of a batch has its revision as Cursor.
+	WatchEventBatches(ctx context.Context, after uint64) iter.Seq2[[]workflow.Event, error]
 	// Cursor is the newest.
 	Cursor(ctx context.Context) (uint64, error)
 }

@@ -18,7 +18,7 @@ type server struct {
 	images    *resource[workflow.Image]
 	workflows *resource[workflow.Workflow]
 	claims    *resource[hardware.Claim]
-	progress  progressBoard
+	feed      *feed
 	wrong     *wrongTokens
 	// dry: what is written is thrown away; see asDry.
 	dry bool
@@ -62,7 +62,7 @@ func newServer(d Deps) *server {
 	s.images = imageResource(d)
 	s.workflows = workflowResource(d)
 	s.claims = claimResource(d)
-	s.progress.deps = d
+	s.feed = &feed{deps: d}
 	return s
 }
 

@@ -1,6 +1,7 @@
 package rest
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
@@ -22,6 +23,8 @@ const (
 	// writeLimit is how long a client may take to read; a slower one is cut off and
 	// resumes where it was.
 	writeLimit = 30 * time.Second
+	// maxWrite is about how much is given to a client at a time, within writeLimit.
+	maxWrite = 64 << 10
 )
 
 // stream sends server-sent events (the "event" stream of the HTML standard):
@@ -32,6 +35,8 @@ const (
 //	                  is not stored and has no id
 //	event: compacted  the cursor is too old: list again, go on without it
 //
+// Whatever changes a record or a machine's state is an event with the machine's uid
+// and name, so a client that shows machines reads those again that an event names.
 // A comment is sent every 15 s. With follow=false the stream ends after what is
 // stored.
 func (s *server) stream(w http.ResponseWriter, r *http.Request, q workflow.EventQuery) error {
@@ -66,90 +71,175 @@ func (s *server) stream(w http.ResponseWriter, r *http.Request, q workflow.Event
 		}
 	}
 	if follow {
-		s.followEvents(r.Context(), out, q, after)
+		f := follower{s: s, out: out, q: q, sight: s.newSight(r.Context()), after: after}
+		if err := f.run(r.Context()); err != nil && r.Context().Err() == nil {
+			s.Log.Debug("event stream ended", "err", err)
+		}
 	}
 	return nil
 }
 
-// followEvents sends what is new until the client goes or ctx ends.
-func (s *server) followEvents(ctx context.Context, out *sseWriter, q workflow.EventQuery, after uint64) {
-	ctx, cancel := context.WithCancel(ctx)
-	defer cancel()
-	events := pump(ctx, s.Records.WatchEvents(ctx, after))
-	beat, tick := time.NewTicker(heartbeat), time.NewTicker(progressEvery)
-	defer beat.Stop()
-	defer tick.Stop()
-	sent := map[string]time.Time{}
-	filter := q
-	filter.After = 0 // the watch is after it already
-	sight := s.newSight(ctx)
-	for {
-		var err error
-		select {
-		case <-ctx.Done():
-			return
-		case e, ok := <-events:
-			if !ok {
-				return
-			}
-			if errors.Is(e.err, workflow.ErrCompacted) {
-				_ = out.event("compacted", "", struct{}{})
-				return
-			}
-			if e.err != nil {
-				if ctx.Err() == nil {
-					s.Log.Error("event stream ended", "err", e.err)
-				}
-				return
-			}
-			seen := false
-			if filter.Matches(&e.event) {
-				seen, err = sight.event(ctx, &e.event)
-			}
-			if seen {
-				err = out.event("event", strconv.FormatUint(e.event.Cursor, 10), api.NewEvent(e.event))
-			}
-		case <-tick.C:
-			err = s.sendProgress(ctx, out, q, sight, sent)
-		case <-beat.C:
-			err = out.raw(": beat\n\n")
-		}
-		if err != nil {
-			return
-		}
-	}
+// follower is one stream that goes on.
+type follower struct {
+	s     *server
+	out   *sseWriter
+	q     workflow.EventQuery
+	sight *sight
+	after uint64 // what is up to this revision was sent
 }
 
-// sendProgress sends what has moved since it was sent last.
-func (s *server) sendProgress(ctx context.Context, out *sseWriter, q workflow.EventQuery, sight *sight, sent map[string]time.Time) error {
-	for _, p := range s.progress.latest(ctx) {
-		if (q.Workflow != "" && q.Workflow != p.Workflow) || (q.Hardware != "" && q.Hardware != p.hardware) || sent[p.Workflow].Equal(p.At) {
-			continue
-		}
-		if seen, err := sight.machine(ctx, p.machine, p.hardware); err != nil || !seen {
-			continue // what was asked for in vain is asked for again at the next tick
-		}
-		if err := out.event("progress", "", p.Progress); err != nil {
+// run sends what is new until the client goes, falls behind, or ctx ends. A client
+// whose cursor is older than the feed first reads on from the store.
+func (f *follower) run(ctx context.Context) error {
+	now, err := f.s.Records.Cursor(ctx)
+	if err != nil {
+		return err
+	}
+	if f.after > now { // a cursor from another life of the store
+		return f.out.event("compacted", "", struct{}{})
+	}
+	f.q.After = 0 // what is older does not come here
+	beat := time.NewTicker(heartbeat)
+	defer beat.Stop()
+	l, ok, err := f.s.feed.listen(ctx, f.after)
+	if err != nil {
+		return err
+	}
+	defer func() { l.leave() }()
+	if !ok {
+		if l, err = f.catchUp(ctx, l, beat.C); err != nil {
 			return err
 		}
-		sent[p.Workflow] = p.At
 	}
-	return nil
+	for {
+		n, err := l.news()
+		if err != nil {
+			return err
+		}
+		if err := f.send(ctx, n); err != nil {
+			return err
+		}
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-n.more:
+		case <-beat.C:
+			if err := f.out.raw(": beat\n\n"); err != nil {
+				return err
+			}
+		}
+	}
 }
 
-type watched struct {
-	event workflow.Event
+// catchUp reads from the store until the feed has what comes next. It returns the
+// place there, in l's stead.
+func (f *follower) catchUp(ctx context.Context, l *listener, beat <-chan time.Time) (*listener, error) {
+	ctx, cancel := context.WithCancel(ctx)
+	batches := pump(ctx, f.s.Records.WatchEventBatches(ctx, f.after))
+	defer func() {
+		cancel()
+		for range batches { // until it has ended
+		}
+	}()
+	for {
+		select {
+		case <-ctx.Done():
+			return l, ctx.Err()
+		case <-beat:
+			if err := f.out.raw(": beat\n\n"); err != nil {
+				return l, err
+			}
+		case batch, ok := <-batches:
+			if !ok {
+				return l, ctx.Err()
+			}
+			if errors.Is(batch.err, workflow.ErrCompacted) {
+				_ = f.out.event("compacted", "", struct{}{}) // it ends here either way
+			}
+			if batch.err != nil {
+				return l, batch.err
+			}
+			n := news{}
+			for _, e := range batch.value {
+				frame, err := sseEvent("event", strconv.FormatUint(e.Cursor, 10), api.NewEvent(e))
+				if err != nil {
+					return l, err
+				}
+				n.entries = append(n.entries, feedEntry{e.Cursor, e, frame})
+			}
+			if err := f.send(ctx, n); err != nil {
+				return l, err
+			}
+			f.after = batch.value[len(batch.value)-1].Cursor
+			next, ok, err := f.s.feed.listen(ctx, f.after)
+			if err != nil {
+				return l, err
+			}
+			l.leave()
+			if l = next; ok {
+				return l, nil
+			}
+		}
+	}
+}
+
+// send writes what of the news the client asked for and may see.
+func (f *follower) send(ctx context.Context, n news) error {
+	var b bytes.Buffer
+	put := func(frame []byte) error {
+		_, _ = b.Write(frame) // never fails
+		if b.Len() < maxWrite {
+			return nil
+		}
+		err := f.out.write(b.Bytes())
+		b.Reset()
+		return err
+	}
+	for i := range n.entries {
+		e := &n.entries[i]
+		if !f.q.Matches(&e.event) {
+			continue
+		}
+		seen, err := f.sight.event(ctx, &e.event)
+		if err == nil && seen {
+			err = put(e.frame)
+		}
+		if err != nil {
+			return err
+		}
+	}
+	for _, p := range n.progress {
+		if (f.q.Workflow != "" && f.q.Workflow != p.at.Workflow) || (f.q.Hardware != "" && f.q.Hardware != p.at.hardware) {
+			continue
+		}
+		seen, err := f.sight.machine(ctx, p.at.machine, p.at.hardware)
+		if err != nil || !seen {
+			continue // progress is told again when it moves on
+		}
+		if err := put(p.frame); err != nil {
+			return err
+		}
+	}
+	if b.Len() == 0 {
+		return nil
+	}
+	return f.out.write(b.Bytes())
+}
+
+// pumped is one step of an iterator.
+type pumped[T any] struct {
+	value T
 	err   error
 }
 
 // pump runs a blocking iterator until ctx ends and closes the channel then.
-func pump(ctx context.Context, seq iter.Seq2[workflow.Event, error]) <-chan watched {
-	out := make(chan watched)
+func pump[T any](ctx context.Context, seq iter.Seq2[T, error]) <-chan pumped[T] {
+	out := make(chan pumped[T])
 	go func() {
 		defer close(out)
-		for e, err := range seq {
+		for v, err := range seq {
 			select {
-			case out <- watched{e, err}:
+			case out <- pumped[T]{v, err}:
 			case <-ctx.Done():
 				return
 			}
@@ -174,20 +264,31 @@ func (o *sseWriter) start() {
 }
 
 func (o *sseWriter) event(name, id string, v any) error {
-	data, err := json.Marshal(v)
+	frame, err := sseEvent(name, id, v)
 	if err != nil {
 		return err
+	}
+	return o.write(frame)
+}
+
+// sseEvent is one message of a stream.
+func sseEvent(name, id string, v any) ([]byte, error) {
+	data, err := json.Marshal(v)
+	if err != nil {
+		return nil, err
 	}
 	if id != "" {
 		id = "id: " + id + "\n"
 	}
-	return o.raw(id + "event: " + name + "\ndata: " + string(data) + "\n\n")
+	return []byte(id + "event: " + name + "\ndata: " + string(data) + "\n\n"), nil
 }
 
-func (o *sseWriter) raw(text string) error {
+func (o *sseWriter) raw(text string) error { return o.write([]byte(text)) }
+
+func (o *sseWriter) write(text []byte) error {
 	// a recorder in a test has no deadline; a socket has
 	_ = o.control.SetWriteDeadline(o.now().Add(writeLimit))
-	if _, err := o.w.Write([]byte(text)); err != nil {
+	if _, err := o.w.Write(text); err != nil {
 		return err
 	}
 	return o.control.Flush()
