@@ -37,8 +37,8 @@ const (
 // app is one run of the command line.
 type app struct {
 	Env
-	socket string
-	output string
+	connection connection
+	output     string
 }
 
 // Main runs one command line and returns the exit code. daemon are the commands
@@ -54,7 +54,7 @@ func Main(ctx context.Context, env Env, args []string, daemon ...*cobra.Command)
 }
 
 // client is a connection to the daemon that the flags name.
-func (a *app) client() *client.Client { return client.New(client.Options{Socket: a.socket}) }
+func (a *app) client() *client.Client { return client.New(a.connection.options) }
 
 // isTTY reports whether w is a terminal, whose last line can be written again.
 func isTTY(w io.Writer) bool {

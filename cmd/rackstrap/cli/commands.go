@@ -8,14 +8,13 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/rackstrap/rackstrap/api"
-	"github.com/rackstrap/rackstrap/api/client"
 )
 
 const rootHelp = `Rackstrap turns a rack of empty servers into running machines.
 
 One daemon (rackstrap serve) answers DHCP, hands out boot programs, boots a worker
 on each machine and installs an operating system with it. All other commands talk
-to that daemon over its socket.
+to that daemon: over its socket, or over HTTPS with a token (rackstrap login).
 
 Exit codes: 0 done; 1 refused or failed; 2 the command line is wrong; 3 there is no
 such record; 4 a workflow that was waited for did not succeed; 5 the wait ran out of
@@ -31,18 +30,17 @@ func (a *app) root(daemon []*cobra.Command) *cobra.Command {
 	root := a.group("rackstrap", "Turn empty servers into running machines", rootHelp, rootExample)
 	root.SilenceErrors, root.SilenceUsage = true, true
 	root.CompletionOptions.HiddenDefaultCmd = false
-	socket := a.Getenv("RACKSTRAP_SOCKET")
-	if socket == "" {
-		socket = client.DefaultSocket
-	}
-	root.PersistentFlags().StringVar(&a.socket, "socket", socket, "the daemon's socket (environment: RACKSTRAP_SOCKET)")
+	a.connectFlags(root)
 	root.PersistentFlags().StringVarP(&a.output, "output", "o", "", "table, wide, json or yaml")
 	root.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error { return usage(cmd, "%v", err) })
 	root.PersistentPreRunE = func(cmd *cobra.Command, _ []string) error {
 		if !slices.Contains([]string{"", "table", "wide", "json", "yaml"}, a.output) {
 			return usage(cmd, "-o %q is not known (table, wide, json or yaml)", a.output)
 		}
-		return nil
+		if local(cmd) {
+			return nil
+		}
+		return a.connect(cmd)
 	}
 	root.AddCommand(daemon...)
 	root.AddCommand(
@@ -50,6 +48,7 @@ func (a *app) root(daemon []*cobra.Command) *cobra.Command {
 		a.hardwareCommand(), a.subnetCommand(), a.templateCommand(), a.imageCommand(), a.workflowCommand(), a.claimCommand(), a.leaseCommand(), a.strangerCommand(),
 		a.explainCommand(), a.validateCommand(), a.issueCommand(),
 		a.eventsCommand(), a.timelineCommand(), a.waitCommand(), a.versionCommand(),
+		a.tokenCommand(), a.loginCommand(), a.logoutCommand(), a.whoamiCommand(),
 	)
 	return root
 }

@@ -16,9 +16,9 @@ func (a *app) eventsCommand() *cobra.Command {
 	var f client.Filter
 	var follow bool
 	cmd := &cobra.Command{
-		Use: "events", Aliases: []string{"event"}, Short: "Print what happened", Args: takes(),
+		Use: "events [list]", Aliases: []string{"event"}, Short: "Print what happened", Args: cobra.MatchAll(cobra.OnlyValidArgs, cobra.MaximumNArgs(1)), ValidArgs: []string{"list"},
 		Long:    "Print what happened, the oldest first. -o json prints one event a line.",
-		Example: "  rackstrap events\n  rackstrap events --hardware m1 --follow\n  rackstrap events --follow -o json",
+		Example: "  rackstrap events\n  rackstrap events --hardware m1 --follow\n  rackstrap events --by ci --reason api-change\n  rackstrap events --follow -o json",
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			c := a.client()
 			defer c.Close()
@@ -41,6 +41,8 @@ func (a *app) eventsCommand() *cobra.Command {
 	fl := cmd.Flags()
 	fl.StringVar(&f.Hardware, "hardware", "", "of this machine only")
 	fl.StringVar(&f.Workflow, "workflow", "", "of this workflow only")
+	fl.StringVar(&f.By, "by", "", "asked for by this caller only: socket, or the name of a token")
+	fl.StringVar((*string)(&f.Reason), "reason", "", "with this reason only: api-change and api-refused are the audit")
 	fl.IntVar(&f.Limit, "limit", 100, "how many of the newest, up to 10000")
 	fl.BoolVar(&follow, "follow", false, "go on with what happens")
 	return cmd
@@ -89,6 +91,9 @@ func (a *app) printEvent(e api.Event) error {
 	who := e.Machine
 	if who == "" {
 		who = "appliance"
+	}
+	if e.By != "" {
+		who += " by " + e.By
 	}
 	_, err := fmt.Fprintf(a.Out, "%s  %s  %s\n", e.Last.Local().Format(time.DateTime), who, eventWords(e))
 	return err

@@ -14,8 +14,9 @@ func (a *app) versionCommand() *cobra.Command {
 		Use: "version", Short: "Print the versions of this command and of the daemon", Args: takes(), Example: "  rackstrap version",
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			v := struct {
-				Client string `json:"client"`
-				Daemon string `json:"daemon,omitempty"`
+				Client      string `json:"client"`
+				Daemon      string `json:"daemon,omitempty"`
+				Fingerprint string `json:"fingerprint,omitempty"`
 			}{Client: a.Version}
 			c := a.client()
 			defer c.Close()
@@ -24,14 +25,18 @@ func (a *app) versionCommand() *cobra.Command {
 			if err != nil && !errors.As(err, &u) {
 				return err
 			}
-			v.Daemon = info.Version
+			v.Daemon, v.Fingerprint = info.Version, info.Fingerprint
 			if done, err := a.printValue(v); done {
 				return err
 			}
 			if v.Daemon == "" {
 				v.Daemon = "not running"
 			}
-			_, err = fmt.Fprintf(a.Out, "rackstrap %s\ndaemon    %s\n", v.Client, v.Daemon)
+			text := fmt.Sprintf("rackstrap %s\ndaemon    %s\n", v.Client, v.Daemon)
+			if v.Fingerprint != "" {
+				text += "https     sha256 " + v.Fingerprint + "\n"
+			}
+			_, err = fmt.Fprint(a.Out, text)
 			return err
 		},
 	}
