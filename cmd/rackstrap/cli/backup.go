@@ -25,7 +25,7 @@ type BackupInfo struct {
 func (a *app) backupCommand() *cobra.Command {
 	var passphraseFile string
 	cmd := &cobra.Command{
-		Use: "backup [FILE]", Short: "Save all records into a file, while everything goes on", Args: cobra.MaximumNArgs(1),
+		Use: "backup [FILE]", Short: "Save all records into a file, while everything goes on", Args: atMostOne,
 		Long: `Save all records (machines, networks, templates, workflows, claims, tokens, leases,
 events) into a file, while everything goes on. The file is read back and checked before
 the command says that it is done; then it has its name.
@@ -99,4 +99,11 @@ func (a *app) takeBackup(ctx context.Context, in api.Backup, name string) (m Bac
 		return m, fmt.Errorf("read back: %w", err)
 	}
 	return m, os.Rename(f.Name(), name)
+}
+
+func atMostOne(cmd *cobra.Command, args []string) error {
+	if len(args) > 1 {
+		return usage(cmd, "takes one FILE, got also %q", args[1])
+	}
+	return nil
 }

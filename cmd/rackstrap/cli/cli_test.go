@@ -14,7 +14,7 @@ import (
 func TestMain(m *testing.M) {
 	testscript.Main(m, map[string]func(){"rackstrap": func() {
 		ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
-		code := Main(ctx, Env{Version: "1.2.3", In: os.Stdin, Out: os.Stdout, Err: os.Stderr, Getenv: os.Getenv}, os.Args[1:])
+		code := Main(ctx, Env{Version: "1.2.3", In: os.Stdin, Out: os.Stdout, Err: os.Stderr, Getenv: os.Getenv, ReadBackup: readBackup}, os.Args[1:])
 		stop()
 		os.Exit(code)
 	}})

@@ -133,7 +133,7 @@ func newDaemon(env *testscript.Env) (*daemon, error) {
 		return nil, err
 	}
 	srv := &http.Server{
-		Handler:     rest.New(rest.Deps{Records: d.db, Engine: d.e, Dry: d.dry, Images: images, Strangers: unknown{time.Now}, Version: "1.2.3", Now: time.Now, Log: log}),
+		Handler:     rest.New(rest.Deps{Records: d.db, Engine: d.e, Dry: d.dry, Backups: backups{kv, dir, filepath.Join(dir, "key")}, Images: images, Strangers: unknown{time.Now}, Version: "1.2.3", Now: time.Now, Log: log}),
 		BaseContext: func(net.Listener) context.Context { return ctx },
 	}
 	go func() { done <- srv.Serve(l) }()
