@@ -36,6 +36,8 @@ type Deps struct {
 	// Dry makes records and an engine like those above whose writes are thrown away,
 	// for one dry run; nil: there are none.
 	Dry func(context.Context) (Records, Engine, error)
+	// Installation is the id of this installation.
+	Installation string
 	// Version of the daemon.
 	Version string
 	Now     func() time.Time

@@ -11,7 +11,7 @@ import (
 )
 
 func (s *server) version(w http.ResponseWriter, _ *http.Request) error {
-	return writeJSON(w, http.StatusOK, api.VersionInfo{Version: s.Version, Fingerprint: s.fingerprint()})
+	return writeJSON(w, http.StatusOK, api.VersionInfo{Version: s.Version, Installation: s.Installation, Fingerprint: s.fingerprint()})
 }
 
 func (s *server) leases(w http.ResponseWriter, r *http.Request) error {

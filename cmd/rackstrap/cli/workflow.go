@@ -105,6 +105,7 @@ processes. NAME=@@x is the text @x.`,
 	f.StringVar(&name, "name", "", "name of the workflow; made up where it is not given")
 	f.StringArrayVarP(&params, "param", "p", nil, "NAME=VALUE or NAME=@FILE; may be given several times")
 	f.BoolVar(&spec.Reinstall, "reinstall", false, "allow to destroy the disk of a machine that is provisioned")
+	f.StringVar(&spec.Claim, "claim", "", "the claim that holds the machine")
 	f.BoolVar(&wait, "wait", false, "wait for its end and show its progress")
 	f.DurationVar(&timeout, "timeout", 0, "with --wait: give up waiting after that long")
 	return cmd
