@@ -89,6 +89,10 @@ func begin(resp *http.Response, src Source, f File, old version, resume bool) (i
 	if resp.ContentLength == 0 {
 		return 0, final("the file is empty")
 	}
+	// Some servers call every .gz file packed, though they send it as it is.
+	if e := resp.Header.Get("Content-Encoding"); e != "" && e != "identity" && !(strings.HasSuffix(e, "gzip") && strings.HasSuffix(resp.Request.URL.Path, ".gz")) {
+		return 0, final("the server packs the file as it sends it (Content-Encoding: %.20q) although it was asked not to, so that its bytes and checksum are not the file's (have the server leave it as it is)", e)
+	}
 	// Only HTTP/1 knows a body that ends with the connection, cut short or not.
 	if resp.ContentLength < 0 && resp.ProtoMajor == 1 && len(resp.TransferEncoding) == 0 && !src.Checked {
 		return 0, final("the server does not say how long the file is, so that nobody would see whether all of it came (give a checksum)")
