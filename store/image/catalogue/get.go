@@ -7,6 +7,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/rackstrap/rackstrap/hardware"
 	"github.com/rackstrap/rackstrap/store/image"
 	"github.com/rackstrap/rackstrap/store/image/fetch"
 	"github.com/rackstrap/rackstrap/workflow"
@@ -71,7 +72,7 @@ func (m *Manager) fetched(ctx context.Context, i *workflow.Image, st *workflow.I
 	st.Checksum, st.Fetched, st.State = want, m.c.Now(), workflow.ImageConverting
 	if len(before.Renditions) > 0 && before.Source.Digest == blob.Digest && m.c.Files.Has(before.Renditions[0].Digest) {
 		st.State = workflow.ImageReady
-		return m.put(ctx, i, st, nil)
+		return m.put(ctx, i, st, event(hardware.ReasonImageReady, i, "the same file as before, sha256:"+blob.Digest))
 	}
 	st.Source = workflow.ImageFile{Digest: blob.Digest, Bytes: blob.Bytes}
 	return m.put(ctx, i, st, nil)
