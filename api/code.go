@@ -21,6 +21,8 @@ func codes() map[Code]string {
 		CodeInternal:         "Something broke that nobody planned for; the daemon's log has the cause.",
 		CodePowerFailed:      "The machine's power controller refused, or did not answer.",
 		CodePartiallyApplied: "Some documents of apply were written and others were not; results says which. Correct them and apply everything again.",
+		CodeNoCandidate:      "No machine can be given to the claim now; the detail counts what speaks against how many, and explain says it of each.",
+		CodeClaimEnded:       "The claim of that id has ended. A machine is claimed anew under a new id.",
 		CodeTokenMissing:     "The request has no Authorization header.",
 		CodeTokenMalformed:   "The Authorization header holds no token: it must be Bearer and the whole of what token create printed.",
 		CodeTokenUnknown:     "No such token: it was revoked, or belongs to another installation.",

@@ -53,6 +53,7 @@ func tags() []openapi.Tag {
 		{Name: "strangers", Description: "Machines without a record."},
 		{Name: "issues", Description: "What keeps machines from getting on."},
 		{Name: "events", Description: "What happened, and who asked for it."},
+		{Name: "bulk", Description: "One verb for many machines."},
 		{Name: "apply", Description: "Many records at once."},
 		{Name: "tokens", Description: "Who may use this API."},
 		{Name: "appliance", Description: "The daemon itself."},

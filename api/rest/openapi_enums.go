@@ -28,8 +28,9 @@ func enums() map[reflect.Type][]string {
 	set(out, workflow.PurposeNone, workflow.PurposeInstall, workflow.PurposeRelease, workflow.PurposeInspect)
 	set(out, workflow.ParamString, workflow.ParamInt, workflow.ParamBool, workflow.ParamSecret)
 	set(out, workflow.Kinds()...)
-	set(out, append(api.Kinds(), api.KindToken)...)
-	set(out, api.OutcomeCreated, api.OutcomeChanged, api.OutcomeUnchanged, api.OutcomeError, api.OutcomeSkipped)
+	set(out, workflow.ImageWaiting, workflow.ImageFetching, workflow.ImageConverting, workflow.ImageReady, workflow.ImageFailed)
+	set(out, append(api.Kinds(), api.KindClaim, api.KindToken)...)
+	set(out, api.OutcomeCreated, api.OutcomeChanged, api.OutcomeUnchanged, api.OutcomeDeleted, api.OutcomeDone, api.OutcomeError, api.OutcomeSkipped)
 	set(out, api.PowerActionOn, api.PowerActionOff, api.PowerActionCycle, api.PowerActionStatus)
 	set(out, api.Codes()...)
 	return out
@@ -56,23 +57,38 @@ func parameters() map[string]openapi.Parameter {
 		return openapi.Parameter{Description: does, Schema: &openapi.Schema{Type: "integer", Format: "int64", Minimum: &zero}}
 	}
 	return map[string]openapi.Parameter{
-		"continue":    text("Where the last page ended, as it said."),
-		"selector":    text("Of records with these labels only: key=value, key!=value, key, !key, key in (a,b), with commas."),
-		"sort":        text("By what; with a dash before it the order is reversed."),
-		"state":       text("In one of these states only, with commas."),
-		"dryRun":      flag("Check everything, answer as if it were done, and write nothing."),
-		"force":       flag("Also where it is in use; the answer names what was skipped."),
-		"boot":        text("Of this boot only, by its id."),
-		"hardware":    text("Of this machine only, by its name."),
-		"workflow":    text("Of this workflow only, by its name."),
-		"by":          text("Asked for by this caller only: socket, or the name of a token."),
-		"reason":      text("With this Reason only; the headings of the troubleshooting guide."),
-		"after":       count("What came after this cursor only."),
-		"limit":       count("How many at most."),
-		"follow":      flag("Of a stream: false ends it after what is kept."),
-		"checksum":    text("What the bytes must have: sha256:<hex> or sha512:<hex>."),
-		"format":      text("The file's form, where it is not to be found by its content."),
-		"arch":        text("Of this architecture: amd64 or arm64."),
-		"description": text("Words for people."),
+		"continue":          text("Where the last page ended, as it said."),
+		"selector":          text("Of records with these labels only: key=value, key!=value, key, !key, key in (a,b), with commas."),
+		"sort":              text("By what; with a dash before it the order is reversed."),
+		"state":             text("In one of these states only, with commas."),
+		"dryRun":            flag("Check everything, answer as if it were done, and write nothing."),
+		"force":             flag("Also where it is in use; the answer names what was skipped."),
+		"boot":              text("Of this boot only, by its id."),
+		"hardware":          text("Of this machine only, by its name."),
+		"workflow":          text("Of this workflow only, by its name."),
+		"by":                text("Asked for by this caller only: socket, or the name of a token."),
+		"reason":            text("With this Reason only; the headings of the troubleshooting guide."),
+		"after":             count("What came after this cursor only."),
+		"limit":             count("How many at most."),
+		"follow":            flag("Of a stream: false ends it after what is kept."),
+		"checksum":          text("What the bytes must have: sha256:<hex> or sha512:<hex>."),
+		"format":            text("The file's form, where it is not to be found by its content."),
+		"arch":              text("Of this architecture: amd64 or arm64."),
+		"description":       text("Words for people."),
+		"active":            flag("Of claims that are held, or (false) that have ended."),
+		"owner":             text("Of owners within this prefix only."),
+		"claimed":           flag("Of machines that somebody has, or (false) that are free."),
+		"hold":              flag("Of machines that are, or (false) are not, on hold."),
+		"maintenance":       flag("Of machines that a human works on, or (false) does not."),
+		"q":                 text("With this text in the name, the place, the asset tag or an address."),
+		"kind":              text("Of this kind only."),
+		"severity":          text("Of this severity only."),
+		"image":             text("As if this image were to be installed."),
+		"template":          text("As if this template were to be used."),
+		"disk":              text("As if this disk were to be written."),
+		"reinstall":         flag("As if the machine were to be installed anew."),
+		"os":                text("Of this operating system, for example debian."),
+		"osVersion":         text("Of this version of it, for example 12."),
+		"kubernetesVersion": text("With this version of Kubernetes in it."),
 	}
 }
