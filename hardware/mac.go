@@ -45,7 +45,15 @@ func separated(s string, n int) bool {
 
 // String is the lower-case colon form, 52:54:00:12:34:56.
 func (m MAC) String() string {
-	return fmt.Sprintf("%02x:%02x:%02x:%02x:%02x:%02x", m[0], m[1], m[2], m[3], m[4], m[5])
+	const digits = "0123456789abcdef"
+	var out [17]byte // without fmt: long lists have many
+	for i, b := range m {
+		out[3*i], out[3*i+1] = digits[b>>4], digits[b&15]
+		if i < 5 {
+			out[3*i+2] = ':'
+		}
+	}
+	return string(out[:])
 }
 
 // IsZero reports whether m is "none".

@@ -47,13 +47,16 @@ func mentions(h *hardware.Hardware, word string) bool {
 	if f := h.Facts; f != nil && (strings.Contains(strings.ToLower(f.Serial), word) || strings.EqualFold(f.UUID, word)) {
 		return true
 	}
-	mac := strings.ReplaceAll(word, "-", ":")
+	if strings.Trim(word, "0123456789abcdef:.-") != "" {
+		return false
+	}
+	mac, buf := strings.ReplaceAll(word, "-", ":"), make([]byte, 0, 64)
 	for _, n := range h.Spec.Interfaces {
 		if strings.Contains(n.MAC.String(), mac) {
 			return true
 		}
 		for _, p := range n.Addresses {
-			if strings.Contains(p.Addr().String(), word) {
+			if buf = p.Addr().AppendTo(buf[:0]); strings.Contains(string(buf), word) {
 				return true
 			}
 		}
