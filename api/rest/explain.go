@@ -48,6 +48,9 @@ func (s *server) explainMachine(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
+	if c := CallerFrom(r.Context()); !c.Follows(h) { // it tells what the timeline does
+		return forbidden("", "%q is held by a claim of another owner, and the token %q follows its own", h.Meta.Name, c.Name)
+	}
 	snap, err := s.snapshot(r.Context(), h)
 	if err != nil {
 		return err
@@ -118,7 +121,7 @@ func (s *server) issues(w http.ResponseWriter, r *http.Request) error {
 	}
 	out := api.List[api.MachineIssue]{APIVersion: api.Version, Kind: "IssueList", Items: []api.MachineIssue{}}
 	for _, h := range s.machines(r.Context()) {
-		if !selector.Matches(h.Meta.Labels) {
+		if !CallerFrom(r.Context()).Follows(h) || !selector.Matches(h.Meta.Labels) {
 			continue
 		}
 		for _, i := range h.Status.Issues {

@@ -92,9 +92,9 @@ func (s *server) plannedInstall(r *http.Request, h *hardware.Hardware, q url.Val
 
 // plannedImage is what an install wants to know of an image.
 func plannedImage(i *workflow.Image) *workflow.PlannedImage {
-	out := &workflow.PlannedImage{Arch: i.Spec.Arch, Ready: true}
-	if i.Spec.Format == "raw" {
-		out.DiskBytes = i.Spec.Bytes
+	out := &workflow.PlannedImage{Arch: i.Spec.Arch, Ready: true, DiskBytes: i.Current().DiskBytes}
+	if _, err := i.Source(); err != nil {
+		out.Ready, out.Why = false, err.Error()
 	}
 	return out
 }
