@@ -26,9 +26,13 @@ type Timeline struct {
 // BootTimeline is one boot. What happened before the first boot is in one without
 // a Boot.
 type BootTimeline struct {
-	Boot    string         `json:"boot,omitempty"`
+	Boot string `json:"boot,omitempty"`
+	// Started is the first packet's time, or when the machine was switched on for it.
 	Started time.Time      `json:"started"`
 	Lines   []TimelineLine `json:"lines"`
+	// Ended says why it ended without a worker, where one was wanted; Fix what to do.
+	Ended string `json:"ended,omitempty"`
+	Fix   string `json:"fix,omitempty"`
 	// Split says where the time went, in order.
 	Split []Span `json:"split,omitempty"`
 }

@@ -2,6 +2,7 @@ package workflow
 
 import (
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/rackstrap/rackstrap/hardware"
@@ -104,11 +105,14 @@ type diagnosis struct {
 }
 
 // diagnose finds the newest event that ends a boot and was not followed by a step.
-func (s *Snapshot) diagnose() (diagnosis, bool) {
+func (s *Snapshot) diagnose() (diagnosis, bool) { return ending(s.relevant()) }
+
+// ending is diagnose for events in the order in which they were seen last.
+func ending(events []Event) (diagnosis, bool) {
 	var found diagnosis
 	ok := false
 	ends := endings()
-	for _, e := range s.relevant() {
+	for _, e := range events {
 		if slices.Contains(steps(), e.Reason) {
 			ok = false
 			continue
@@ -120,6 +124,47 @@ func (s *Snapshot) diagnose() (diagnosis, bool) {
 		found, ok = diagnosis{e, a}, true
 	}
 	return found, ok
+}
+
+// EndedWithout says why a boot ended without a worker, from its events, and what to do;
+// nothing for one that had a worker or wanted none. over says that the boot is over:
+// then it is told too how far a boot came of which nothing bad is known.
+func EndedWithout(events []Event, over bool) (why, fix string) {
+	events = slices.Clone(events)
+	slices.SortStableFunc(events, func(a, b Event) int { return a.Last.Compare(b.Last) })
+	var last hardware.Reason
+	for _, e := range events {
+		switch e.Reason {
+		case hardware.ReasonWorkerConnected, hardware.ReasonSentToDisk:
+			return "", ""
+		case hardware.ReasonBootProgram, hardware.ReasonBootScript, hardware.ReasonProgramSent, hardware.ReasonScriptSent,
+			hardware.ReasonKernelSent, hardware.ReasonInitramfsSent:
+			last = e.Reason
+		}
+	}
+	if d, ok := ending(events); ok && (!d.weak || last != "") {
+		return d.event.Text(), d.fix
+	}
+	if !over || last == "" {
+		return "", ""
+	}
+	phase := map[hardware.Reason]hardware.Phase{
+		hardware.ReasonBootProgram: hardware.PhaseAddress, hardware.ReasonProgramSent: hardware.PhaseProgram, hardware.ReasonBootScript: hardware.PhaseProgram,
+		hardware.ReasonScriptSent: hardware.PhaseScript, hardware.ReasonKernelSent: hardware.PhaseKernel, hardware.ReasonInitramfsSent: hardware.PhaseKernel,
+	}[last]
+	return "the last that was seen of it: " + last.Sentence(), phaseAdvice(phase)
+}
+
+// SwitchesOn reports whether the event is a machine's being switched on, or a person's
+// being asked to.
+func SwitchesOn(e *Event) bool {
+	switch e.Reason {
+	case hardware.ReasonPowerDone:
+		return strings.HasPrefix(e.Detail, "on") || strings.HasPrefix(e.Detail, "cycle")
+	case hardware.ReasonPowerByHand:
+		return !strings.Contains(e.Detail, " off") || strings.Contains(e.Detail, " on,")
+	}
+	return false
 }
 
 // command shows more of what was diagnosed.

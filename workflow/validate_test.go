@@ -51,7 +51,9 @@ func TestValidateGolden(t *testing.T) {
 		{"no gateway, no DNS", false, func(s *Snapshot) {
 			s.Subnets[0].Spec.Gateway, s.Subnets[0].Spec.DNS = netip.Addr{}, nil
 		}, nil},
-		{"switches", true, spec(func(s *hardware.Spec) { s.Netboot, s.Protect = hardware.Netboot{AllowPXE: no(), AllowWorkflow: no()}, true }), nil},
+		{"switches", true, spec(func(s *hardware.Spec) {
+			s.Netboot, s.Protect = hardware.Netboot{AllowPXE: no(), AllowWorkflow: no()}, true
+		}), nil},
 		{"pending", true, status(func(s *hardware.Status) { s.State = hardware.StatePending }), nil},
 		{"retired", true, status(func(s *hardware.Status) { s.State = hardware.StateRetired }), nil},
 		{"on hold", true, status(func(s *hardware.Status) { s.Hold, s.HoldReason = true, hardware.ReasonOnHold }), nil},

@@ -1,6 +1,7 @@
 package rest
 
 import (
+	"cmp"
 	"net/http"
 	"slices"
 	"time"
@@ -35,12 +36,18 @@ func (s *server) timeline(w http.ResponseWriter, r *http.Request) error {
 	return writeJSON(w, http.StatusOK, Timeline(h.Meta.Name, events, s.Now()))
 }
 
+// bySwitch is how long after a machine was to be switched on a boot is still taken for
+// what came of it.
+const bySwitch = time.Hour
+
 // Timeline sorts the events of one machine into its boots and says where the time
-// of each went. An event that belongs to no boot is shown in the one that ran then.
+// of each went. An event that belongs to no boot is shown in the one that ran then; what
+// switched the machine on, in the boot that came of it.
 func Timeline(machine string, events []workflow.Event, now time.Time) api.Timeline {
 	out := api.Timeline{Hardware: machine, Boots: []api.BootTimeline{}}
 	events = slices.Clone(events)
-	slices.SortStableFunc(events, func(a, b workflow.Event) int { return a.First.Compare(b.First) })
+	// ids of one moment sort as the events came
+	slices.SortStableFunc(events, func(a, b workflow.Event) int { return cmp.Or(a.First.Compare(b.First), cmp.Compare(a.ID, b.ID)) })
 	boots := map[string]int{}
 	current := -1
 	for _, e := range events {
@@ -51,17 +58,61 @@ func Timeline(machine string, events []workflow.Event, now time.Time) api.Timeli
 		case !known:
 			i = len(out.Boots)
 			boots[e.Boot] = i
-			out.Boots = append(out.Boots, api.BootTimeline{Boot: e.Boot, Started: e.First})
+			b := api.BootTimeline{Boot: e.Boot, Started: e.First}
+			if current >= 0 {
+				switchedOn(&out.Boots[current], &b)
+			}
+			out.Boots = append(out.Boots, b)
 			current = i
 		}
 		b := &out.Boots[i]
-		b.Lines = append(b.Lines, api.TimelineLine{At: hardware.Duration(e.First.Sub(b.Started)), Event: api.NewEvent(e)})
+		b.Lines = append(b.Lines, api.TimelineLine{Event: api.NewEvent(e)})
 	}
+	out.Boots = slices.DeleteFunc(out.Boots, func(b api.BootTimeline) bool { return len(b.Lines) == 0 })
 	for i := range out.Boots {
-		last := i == len(out.Boots)-1
-		out.Boots[i].Split = split(out.Boots[i], last, now)
+		b, last := &out.Boots[i], i == len(out.Boots)-1
+		for j := range b.Lines {
+			b.Lines[j].At = hardware.Duration(b.Lines[j].First.Sub(b.Started))
+		}
+		b.Split = split(*b, last, now)
+		b.Ended, b.Fix = endedWithout(*b, last)
 	}
 	return out
+}
+
+// switchedOn moves what switched the machine on, and what happened meanwhile, from
+// the boot before to the one that came of it.
+func switchedOn(was, is *api.BootTimeline) {
+	from := -1
+	begun := was.Boot == ""
+	for i, l := range was.Lines {
+		begun = begun || l.Event.Event.Boot != "" // what came before switched that one on
+		if begun && l.Event.Event.Boot == "" && workflow.SwitchesOn(&l.Event.Event) && is.Started.Sub(l.First) <= bySwitch {
+			from = i
+		}
+	}
+	if from < 0 {
+		return
+	}
+	left := slices.Clone(was.Lines[:from])
+	for _, l := range was.Lines[from:] {
+		if l.Event.Event.Boot == "" {
+			is.Lines = append(is.Lines, l)
+		} else {
+			left = append(left, l)
+		}
+	}
+	was.Lines, is.Started = left, is.Lines[0].First
+}
+
+// endedWithout says why a boot that was on its way to a worker ended without one, and
+// what to do.
+func endedWithout(b api.BootTimeline, last bool) (why, fix string) {
+	var events []workflow.Event
+	for _, l := range b.Lines {
+		events = append(events, l.Event.Event)
+	}
+	return workflow.EndedWithout(events, !last)
 }
 
 // milestones end the parts of a boot before the first action.
@@ -82,10 +133,22 @@ func milestones() []struct {
 	}
 }
 
+// startsWithin is how long a restart is shown as one that goes on: a system with a
+// fixed address that does not phone home is never seen.
+const startsWithin = 30 * time.Minute
+
 // split cuts a boot at its milestones, then at its actions.
 func split(b api.BootTimeline, last bool, now time.Time) []api.Span {
 	var out []api.Span
 	from := b.Started
+	if i := slices.IndexFunc(b.Lines, func(l api.TimelineLine) bool { return l.Boot != "" }); i > 0 && b.Lines[i].First.After(from) {
+		name := "power on"
+		if b.Lines[0].Reason == hardware.ReasonPowerByHand {
+			name = "somebody switches it on"
+		}
+		out = append(out, api.Span{Name: name, Took: hardware.Duration(b.Lines[i].First.Sub(from)), Ended: true})
+		from = b.Lines[i].First
+	}
 	for _, m := range milestones() {
 		i := slices.IndexFunc(b.Lines, func(l api.TimelineLine) bool { return l.Reason == m.reason })
 		if i < 0 || b.Lines[i].First.Before(from) {
@@ -97,7 +160,8 @@ func split(b api.BootTimeline, last bool, now time.Time) []api.Span {
 	}
 	open := map[string]time.Time{}
 	var order []string
-	var finished time.Time
+	var finished, seen time.Time
+	up := false
 	for _, l := range b.Lines {
 		switch l.Reason {
 		case hardware.ReasonActionStarted:
@@ -116,11 +180,23 @@ func split(b api.BootTimeline, last bool, now time.Time) []api.Span {
 		case hardware.ReasonWorkflowSucceeded:
 			finished = l.First
 		case hardware.ReasonOSSeen:
-			if !finished.IsZero() {
+			if !finished.IsZero() && seen.IsZero() {
 				out = append(out, api.Span{Name: "restart into the system", Took: hardware.Duration(l.First.Sub(finished)), Ended: true})
-				finished = time.Time{}
+				seen = l.First
 			}
+		case hardware.ReasonOSUp:
+			switch {
+			case finished.IsZero() || up:
+			case seen.IsZero():
+				out = append(out, api.Span{Name: "restart into the system", Took: hardware.Duration(l.First.Sub(finished)), Ended: true})
+			default:
+				out = append(out, api.Span{Name: "first start of the system", Took: hardware.Duration(l.First.Sub(seen)), Ended: true})
+			}
+			up = true
 		}
+	}
+	if last && !finished.IsZero() && seen.IsZero() && !up && now.Sub(finished) < startsWithin {
+		out = append(out, api.Span{Name: "restart into the system", Took: hardware.Duration(now.Sub(finished))})
 	}
 	for _, a := range order {
 		if last {

@@ -18,7 +18,7 @@ func (a *app) timelineCommand() *cobra.Command {
 		Long: `Tell what happened to a machine since its last power-on: every step from the first
 DHCP packet to the installed system, with the time since the boot began, and where the
 time went.`,
-		Example: "  rackstrap timeline m1\n  rackstrap timeline m1 --all\n  rackstrap timeline m1 --follow",
+		Example: "  rackstrap timeline m1\n  rackstrap timeline m1 --all -o wide\n  rackstrap timeline m1 --follow",
 		RunE: func(cmd *cobra.Command, args []string) error {
 			c := a.client()
 			defer c.Close()
@@ -33,6 +33,9 @@ time went.`,
 			}
 			if !all && len(t.Boots) > 1 {
 				t.Boots = t.Boots[len(t.Boots)-1:]
+			}
+			if follow && a.output == "json" {
+				return a.followJSON(cmd.Context(), c, cursor, t)
 			}
 			if done, err := a.printValue(t); done {
 				return err
@@ -67,6 +70,11 @@ func (a *app) printTimeline(t *api.Timeline, split bool) error {
 				return err
 			}
 		}
+		if b.Ended != "" {
+			if _, err := fmt.Fprintf(a.Out, "  ended without a worker: %s\n  what to do: %s\n", oneLine(b.Ended), b.Fix); err != nil {
+				return err
+			}
+		}
 		if split && len(b.Split) > 0 {
 			if err := a.printSplit(b.Split); err != nil {
 				return err
@@ -86,6 +94,14 @@ func (a *app) printBoot(id string, started time.Time) error {
 }
 
 func (a *app) printLine(at time.Duration, e api.Event) error {
+	if a.output == "wide" {
+		by := ""
+		if e.By != "" {
+			by = ", by " + e.By
+		}
+		_, err := fmt.Fprintf(a.Out, "%14s  %s  %-20s  %s%s\n", "+"+span(at), e.First.Local().Format("15:04:05.000"), e.Reason, eventWords(e), by)
+		return err
+	}
 	_, err := fmt.Fprintf(a.Out, "%14s  %s\n", "+"+span(at), eventWords(e))
 	return err
 }
@@ -112,6 +128,18 @@ func (a *app) printSplit(spans []api.Span) error {
 	}
 	lines = append(lines, []string{"together", span(total)})
 	return aligned(a.Out, "    ", lines)
+}
+
+// followJSON prints what is known and then what happens, one event a line.
+func (a *app) followJSON(ctx context.Context, c *client.Client, cursor uint64, t *api.Timeline) error {
+	for _, b := range t.Boots {
+		for _, l := range b.Lines {
+			if err := a.printEvent(l.Event); err != nil {
+				return err
+			}
+		}
+	}
+	return a.follow(ctx, c, cursor, client.Filter{Hardware: t.Hardware, OnRetry: a.retrying})
 }
 
 // followTimeline goes on with what happens, each boot with a heading.
