@@ -80,7 +80,7 @@ func parameters() map[string]openapi.Parameter {
 		"claimed":           flag("Of machines that somebody has, or (false) that are free."),
 		"hold":              flag("Of machines that are, or (false) are not, on hold."),
 		"maintenance":       flag("Of machines that a human works on, or (false) does not."),
-		"q":                 text("With this text in the name, the place, the asset tag or an address."),
+		"q":                 text("With this text in what people know it by: its names, asset tag, serial number, a MAC, an address."),
 		"kind":              text("Of this kind only."),
 		"severity":          text("Of this severity only."),
 		"image":             text("As if this image were to be installed."),

@@ -69,7 +69,8 @@ func ownCertificate(ctx context.Context, s secretStore, names func() (httpsNames
 		if err != nil {
 			return nil, fmt.Errorf("HTTPS certificate: %w", err)
 		}
-		if now.Before(c.Leaf.NotAfter.Add(-httpsRenew)) {
+		// one that begins later was made while the clock was wrong
+		if now.After(c.Leaf.NotBefore) && now.Before(c.Leaf.NotAfter.Add(-httpsRenew)) {
 			return c, nil
 		}
 	}

@@ -2,6 +2,8 @@ package cli
 
 import (
 	"context"
+	"crypto/sha256"
+	"encoding/hex"
 	"os"
 	"os/signal"
 	"path/filepath"
@@ -38,6 +40,10 @@ func TestScripts(t *testing.T) {
 			}
 			env.Values[daemonKey{}] = d
 			env.Setenv("RACKSTRAP_SOCKET", d.socket)
+			env.Setenv("SOCKET", d.socket)
+			env.Setenv("URL", d.remote.URL)
+			sum := sha256.Sum256(d.remote.Certificate().Raw)
+			env.Setenv("FINGERPRINT", hex.EncodeToString(sum[:]))
 			return nil
 		},
 		Cmds: map[string]func(*testscript.TestScript, bool, []string){

@@ -7,6 +7,7 @@ import (
 	"log/slog"
 	"net"
 	"net/http"
+	"net/http/httptest"
 	"net/netip"
 	"os"
 	"os/exec"
@@ -36,6 +37,7 @@ type daemon struct {
 	db      *store.DB
 	e       *workflow.Engine
 	socket  string
+	remote  *httptest.Server // for callers with tokens
 	stop    func()
 	session *workflow.Session
 	running workflow.Assignment
@@ -132,13 +134,20 @@ func newDaemon(env *testscript.Env) (*daemon, error) {
 		cancel()
 		return nil, err
 	}
+	handler := rest.New(rest.Deps{
+		Tokens: d.db, Audit: d.db.AppendEvent,
+		Records: d.db, Engine: d.e, Dry: d.dry, Backups: backups{kv, dir, filepath.Join(dir, "key")}, Images: images, Strangers: unknown{time.Now}, Version: "1.2.3", Now: time.Now, Log: log,
+	})
+	d.remote = httptest.NewTLSServer(handler.Remote())
 	srv := &http.Server{
-		Handler:     rest.New(rest.Deps{Records: d.db, Engine: d.e, Dry: d.dry, Backups: backups{kv, dir, filepath.Join(dir, "key")}, Images: images, Strangers: unknown{time.Now}, Version: "1.2.3", Now: time.Now, Log: log}),
+		Handler:     handler,
 		BaseContext: func(net.Listener) context.Context { return ctx },
 	}
 	go func() { done <- srv.Serve(l) }()
 	d.stop = sync.OnceFunc(func() {
 		cancel()
+		d.remote.CloseClientConnections()
+		d.remote.Close()
 		_ = srv.Close()
 		for range 4 {
 			<-done
