@@ -90,6 +90,9 @@ func (e *Engine) help(m *machine, s Snapshot, found []hardware.Issue) {
 		return
 	}
 	for _, i := range found {
+		if i.Severity != hardware.SeverityError {
+			continue // a machine in its self test comes back by itself, if it is left alone
+		}
 		switch i.Kind {
 		case hardware.IssueNeverSeen, hardware.IssueBootStuck, hardware.IssueWorkerLost, hardware.IssuePowerFailed:
 			e.netboot(m.uid, m.active)
