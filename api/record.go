@@ -92,7 +92,7 @@ type VersionInfo struct {
 	// Installation is the id of this installation, made at its first start; it is the
 	// host of every providerID.
 	Installation string `json:"installation,omitempty"`
-	Version string `json:"version"`
+	Version      string `json:"version"`
 	// Fingerprint is the SHA-256 of the certificate of the HTTPS listener, in hex;
 	// empty where there is none.
 	Fingerprint string `json:"fingerprint,omitempty"`

@@ -33,6 +33,15 @@ func (r *Records[T]) Patch(ctx context.Context, name string, revision uint64, pa
 	return out, nil
 }
 
+// ReplaceDocument is Replace with a YAML or JSON document.
+func (r *Records[T]) ReplaceDocument(ctx context.Context, name string, document io.Reader) (*T, error) {
+	out := new(T)
+	if err := r.c.call(ctx, request{method: http.MethodPut, path: r.path(name), body: document}, nil, out); err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
 // DeleteForce also removes one that is in use, where that is safe, and names what was
 // skipped; api.CodeBadRequest where it is not.
 func (r *Records[T]) DeleteForce(ctx context.Context, name string, revision uint64) ([]string, error) {

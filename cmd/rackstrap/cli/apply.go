@@ -15,12 +15,13 @@ import (
 
 func (a *app) applyCommand() *cobra.Command {
 	var files []string
+	var dry bool
 	cmd := &cobra.Command{
 		Use: "apply -f FILE...", Short: "Create or change every record of a YAML or JSON file", Args: takes(),
 		Long: `Create or change every record of a file of YAML documents, separated by ---, or of
 JSON. All documents of a file are checked before the first is written; with an error
 in one of them nothing is written. What is as the file says stays as it is.`,
-		Example: "  rackstrap apply -f rack.yaml\n  rackstrap hardware get m1 | sed s/old/new/ | rackstrap apply -f -",
+		Example: "  rackstrap apply -f rack.yaml --dry-run\n  rackstrap apply -f rack.yaml\n  rackstrap hardware get m1 | sed s/old/new/ | rackstrap apply -f -",
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if len(files) == 0 {
 				return usage(cmd, "-f FILE is missing (- is standard input)")
@@ -28,7 +29,7 @@ in one of them nothing is written. What is as the file says stays as it is.`,
 			c := a.client()
 			defer c.Close()
 			for _, f := range files {
-				if err := a.applyFile(cmd.Context(), c, f); err != nil {
+				if err := a.applyFile(cmd.Context(), c, f, dry); err != nil {
 					return err
 				}
 			}
@@ -36,10 +37,11 @@ in one of them nothing is written. What is as the file says stays as it is.`,
 		},
 	}
 	cmd.Flags().StringArrayVarP(&files, "file", "f", nil, "the file; - is standard input; may be given several times")
+	cmd.Flags().BoolVar(&dry, "dry-run", false, "check everything, say what would change, and write nothing")
 	return cmd
 }
 
-func (a *app) applyFile(ctx context.Context, c *client.Client, path string) error {
+func (a *app) applyFile(ctx context.Context, c *client.Client, path string, dry bool) error {
 	in, name := a.In, "standard input"
 	if path != "-" {
 		f, err := os.Open(path)
@@ -49,7 +51,11 @@ func (a *app) applyFile(ctx context.Context, c *client.Client, path string) erro
 		defer f.Close()
 		in, name = f, path
 	}
-	results, err := c.Apply(ctx, io.NopCloser(in))
+	apply := c.Apply
+	if dry {
+		apply = c.DryApply
+	}
+	results, err := apply(ctx, io.NopCloser(in))
 	var p *api.Problem
 	if errors.As(err, &p) && p.Results != nil {
 		results = p.Results
@@ -58,7 +64,7 @@ func (a *app) applyFile(ctx context.Context, c *client.Client, path string) erro
 		return fmt.Errorf("%s: %w", name, err)
 	}
 	if a.output == "json" || a.output == "yaml" {
-		if _, perr := a.printValue(api.ApplyResult{Results: results}); perr != nil {
+		if _, perr := a.printValue(api.ApplyResult{Results: results, DryRun: dry}); perr != nil {
 			return perr
 		}
 	}
@@ -71,7 +77,7 @@ func (a *app) applyFile(ctx context.Context, c *client.Client, path string) erro
 			if a.output == "json" || a.output == "yaml" {
 				continue
 			}
-			if _, err := fmt.Fprintf(a.Out, "%s/%s %s\n", r.Kind.Word(), r.Name, r.Result); err != nil {
+			if err := a.printApplied(r, dry); err != nil {
 				return err
 			}
 		}

@@ -13,7 +13,7 @@ import (
 
 func (a *app) hardwareCommand() *cobra.Command {
 	r := records[hardware.Hardware]{a, api.KindHardware, func(c *client.Client) *client.Records[hardware.Hardware] { return c.Hardware }, hardwareColumns}
-	cmd := r.command("The records of the machines", "", "  rackstrap hardware list\n  rackstrap hardware get m1", a.holdCommand(true), a.holdCommand(false),
+	cmd := r.command("The records of the machines", "", "  rackstrap hardware list\n  rackstrap hardware get m1", a.holdCommand(true), a.holdCommand(false), a.labelCommand(),
 		a.acceptCommand(), a.maintenanceCommand(), a.retireCommand(), a.inspectCommand())
 	cmd.Aliases = []string{"hw"}
 	return cmd
@@ -81,8 +81,8 @@ func (a *app) holdCommand(hold bool) *cobra.Command {
 	if !hold {
 		use, short, done = "unhold", "Take machines off hold", "not on hold"
 	}
-	return &cobra.Command{
-		Use: use + " NAME...", Short: short, Args: takes("NAME..."), Example: "  rackstrap hardware " + use + " m1",
+	cmd := &cobra.Command{
+		Use: use + " NAME...", Short: short, Args: takes("NAME..."), Example: "  rackstrap hardware " + use + " m1\n  rackstrap hardware " + use + " -l rack=a1",
 		RunE: func(cmd *cobra.Command, args []string) error {
 			c := a.client()
 			defer c.Close()
@@ -97,4 +97,5 @@ func (a *app) holdCommand(hold bool) *cobra.Command {
 			return nil
 		},
 	}
+	return a.choice(cmd, use, func() (any, error) { return nil, nil })
 }

@@ -20,7 +20,7 @@ func (a *app) imageCommand() *cobra.Command {
 	r := records[api.Image]{a, api.KindImage, func(c *client.Client) *client.Records[api.Image] { return c.Images }, imageColumns}
 	cmd := a.group("image", "The catalogue of operating system images", "", "  rackstrap image list\n  rackstrap image add debian-12 ./debian-12.raw.zst")
 	cmd.Aliases = []string{"images"}
-	cmd.AddCommand(a.imageListCommand(), r.get(), r.remove(), a.imageAddCommand(), a.imageFetchCommand(), a.imageWaitCommand())
+	cmd.AddCommand(a.imageListCommand(), r.get(), r.patch(), r.edit(), r.remove(), a.imageAddCommand(), a.imageFetchCommand(), a.imageWaitCommand())
 	return cmd
 }
 

@@ -7,6 +7,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/rackstrap/rackstrap/api"
 	"github.com/rackstrap/rackstrap/api/client"
 )
 
@@ -42,7 +43,7 @@ func (a *app) acceptCommand() *cobra.Command {
 		},
 	}
 	cmd.Flags().StringVar(&note, "note", "", "what the timeline shows")
-	return cmd
+	return a.choice(cmd, "accept", func() (any, error) { return api.Note{Note: note}, nil })
 }
 
 func (a *app) maintenanceCommand() *cobra.Command {
@@ -63,7 +64,7 @@ func (a *app) maintenanceCommand() *cobra.Command {
 	}
 	cmd.Flags().StringVar(&note, "note", "", "what others read")
 	cmd.Flags().BoolVar(&off, "off", false, "end it")
-	return cmd
+	return a.choice(cmd, "maintenance", func() (any, error) { return api.Note{Note: note, Off: off}, nil })
 }
 
 func (a *app) retireCommand() *cobra.Command {
@@ -91,7 +92,7 @@ is refused: release it first, or say --force, which prints what was skipped.`,
 	}
 	cmd.Flags().StringVar(&note, "note", "", "what the timeline shows")
 	cmd.Flags().BoolVar(&force, "force", false, "also a machine with an owner, or with data that was not wiped")
-	return cmd
+	return a.choice(cmd, "retire", func() (any, error) { return api.Note{Note: note, Force: force}, nil })
 }
 
 func (a *app) inspectCommand() *cobra.Command {

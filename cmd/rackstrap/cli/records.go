@@ -2,6 +2,7 @@ package cli
 
 import (
 	"fmt"
+	"net/url"
 
 	"github.com/spf13/cobra"
 
@@ -23,26 +24,53 @@ func (r records[T]) command(short, long, example string, more ...*cobra.Command)
 	if plural := r.kind.Path(); plural != r.kind.Word() {
 		cmd.Aliases = []string{plural}
 	}
-	cmd.AddCommand(r.list(), r.get(), r.remove())
+	cmd.AddCommand(r.list(), r.get())
+	if r.kind != api.KindWorkflow { // those are written once
+		cmd.AddCommand(r.patch(), r.edit())
+	}
+	cmd.AddCommand(r.remove())
 	cmd.AddCommand(more...)
 	return cmd
 }
 
 func (r records[T]) list() *cobra.Command {
 	word := r.kind.Word()
-	return &cobra.Command{
+	var o client.ListOptions
+	var search string
+	cmd := &cobra.Command{
 		Use: "list", Aliases: []string{"ls"}, Short: "List every " + word, Args: takes(),
-		Example: fmt.Sprintf("  rackstrap %s list\n  rackstrap %s list -o wide", word, word),
+		Example: fmt.Sprintf("  rackstrap %s list\n  rackstrap %s list -l rack=a1 --sort -created -o wide", word, word),
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			c := r.a.client()
 			defer c.Close()
-			rows, err := r.of(c).List(cmd.Context())
-			if err != nil {
-				return err
+			if search != "" {
+				o.More = url.Values{"q": {search}}
+			}
+			var rows []T
+			for v, err := range r.of(c).All(cmd.Context(), client.ListOptions{Selector: o.Selector, State: o.State, Sort: o.Sort, More: o.More}) {
+				if err != nil {
+					return err
+				}
+				if o.Limit > 0 && len(rows) == o.Limit {
+					r.a.errf("there are more (leave --limit out, or choose with -l)")
+					break
+				}
+				rows = append(rows, *v)
 			}
 			return printRecords(r.a, r.kind, r.columns(), rows, true)
 		},
 	}
+	flags := cmd.Flags()
+	flags.StringVarP(&o.Selector, "selector", "l", "", "only those with these labels: rack=a1,tier!=test,gpu,!spare,row in (1,2)")
+	flags.StringVar(&o.Sort, "sort", "", "sort by name, created or a field of the kind, backwards with a dash: -created")
+	flags.IntVar(&o.Limit, "limit", 0, "print at most that many")
+	if r.kind == api.KindHardware || r.kind == api.KindWorkflow {
+		flags.StringSliceVar(&o.State, "state", nil, "only those in one of these states")
+	}
+	if r.kind == api.KindHardware {
+		flags.StringVarP(&search, "query", "q", "", "only those with this in name, host name, MAC, address, serial number or asset tag")
+	}
+	return cmd
 }
 
 func (r records[T]) get() *cobra.Command {
@@ -73,21 +101,36 @@ func (r records[T]) get() *cobra.Command {
 
 func (r records[T]) remove() *cobra.Command {
 	word := r.kind.Word()
-	return &cobra.Command{
+	var force bool
+	cmd := &cobra.Command{
 		Use: "delete NAME...", Aliases: []string{"rm"}, Short: "Delete a " + word, Args: takes("NAME..."),
 		Example: fmt.Sprintf("  rackstrap %s delete NAME", word),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			c := r.a.client()
 			defer c.Close()
 			for _, name := range args {
-				if err := r.of(c).Delete(cmd.Context(), name, 0); err != nil {
+				var skipped []string
+				var err error
+				if force {
+					skipped, err = r.of(c).DeleteForce(cmd.Context(), name, 0)
+				} else {
+					err = r.of(c).Delete(cmd.Context(), name, 0)
+				}
+				if err != nil {
 					return err
 				}
-				if _, err := fmt.Fprintf(r.a.Out, "%s/%s deleted\n", word, name); err != nil {
+				if err := r.a.printApplied(api.Applied{Kind: r.kind, Name: name, Result: api.OutcomeDeleted, Skipped: skipped}, false); err != nil {
 					return err
 				}
 			}
 			return nil
 		},
 	}
+	if r.kind == api.KindHardware || r.kind == api.KindSubnet {
+		cmd.Flags().BoolVar(&force, "force", false, "also one that is in use; prints what was skipped")
+	}
+	if r.kind == api.KindHardware {
+		return r.a.choice(cmd, "delete", func() (any, error) { return api.Delete{Force: force}, nil })
+	}
+	return cmd
 }

@@ -57,7 +57,12 @@ available, and what was skipped is printed.`,
 	f.BoolVar(&in.Force, "force", false, "give it up without a wipe")
 	f.BoolVar(&wait, "wait", false, "wait until it is available")
 	f.DurationVar(&timeout, "timeout", 0, "with --wait: give up waiting after that long")
-	return cmd
+	return a.choice(cmd, "release", func() (any, error) {
+		if wait {
+			return nil, usage(cmd, "--wait goes with names only")
+		}
+		return in, nil
+	})
 }
 
 func (a *app) printReleased(out *api.Released) error {
