@@ -43,7 +43,7 @@ func (e *Engine) Release(ctx context.Context, uid string, in ReleaseInput) (work
 		}
 		if in.Force && dirty {
 			skipped = append(left(h, s, m.active), "nothing was verified: it stays on hold")
-			s.State, s.Hold, s.HoldReason = hardware.StateFailed, true, hardware.ReasonReleasedUnwiped
+			s.State, s.Hold, s.HoldReason, s.HoldSince = hardware.StateFailed, true, hardware.ReasonReleasedUnwiped, e.c.Now()
 		} else if dirty {
 			s.State, s.Deadline = hardware.StateReleasing, e.c.Now().Add(StartWithin)
 		}

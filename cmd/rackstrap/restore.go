@@ -216,7 +216,7 @@ func (r restorer) hold(ctx context.Context, path string) (names []string, err er
 		if err != nil {
 			return nil, err
 		}
-		m.Status.Hold, m.Status.HoldReason = true, hardware.ReasonRestored
+		m.Status.Hold, m.Status.HoldReason, m.Status.HoldSince = true, hardware.ReasonRestored, r.now
 		ev := workflow.Event{Hardware: m.UID, Machine: w.Spec.Hardware, Workflow: w.Meta.Name, Reason: hardware.ReasonRestored, First: r.now}
 		if err := db.Commit(ctx, &workflow.Change{Machine: m, Events: []workflow.Event{ev}}); err != nil {
 			return nil, err
