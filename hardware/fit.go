@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"hash/fnv"
 	"iter"
+	"maps"
 	"slices"
 	"strings"
 )
@@ -246,17 +247,27 @@ func withNote(s, note string) string {
 	return s + ": " + note
 }
 
-// order puts first what is taken first: the highest score, then the fewest
-// failures; the rest stays as it is.
-func (m *Matcher) order(h []*Hardware) []*Hardware {
-	score := make(map[*Hardware]int, len(h))
-	for _, x := range h {
-		score[x] = m.Score(x)
-	}
-	slices.SortStableFunc(h, func(a, b *Hardware) int {
-		return cmp.Or(cmp.Compare(score[b], score[a]), cmp.Compare(a.Status.Failures, b.Status.Failures))
+// ranked are machines by how willingly they are taken, in the order in which they
+// were added among equals. Few ranks are many machines: they are not sorted one by
+// one.
+type ranked map[rank][]*Hardware
+
+type rank struct{ score, failures int }
+
+// order lists all, the best first.
+func (r ranked) order() iter.Seq[*Hardware] {
+	ranks := slices.SortedFunc(maps.Keys(r), func(a, b rank) int {
+		return cmp.Or(cmp.Compare(b.score, a.score), cmp.Compare(a.failures, b.failures))
 	})
-	return h
+	return func(yield func(*Hardware) bool) {
+		for _, k := range ranks {
+			for _, h := range r[k] {
+				if !yield(h) {
+					return
+				}
+			}
+		}
+	}
 }
 
 // Best yields the machines that the claim can have, the one to take first: the
@@ -275,19 +286,18 @@ func (m *Matcher) Best(id string, h []*Hardware, active func(uid string) bool) i
 			return
 		}
 		start := Place(id, len(h))
-		var later []*Hardware // in the order of the place
+		later := ranked{}
 		for i := range h {
 			x := h[(start+i)%len(h)]
-			switch {
-			case !fits(x):
-			case len(m.prefer) > 0 || x.Status.Failures > 0:
-				later = append(later, x)
-			case !yield(x):
+			if len(m.prefer) > 0 || x.Status.Failures > 0 {
+				k := rank{m.Score(x), x.Status.Failures}
+				later[k] = append(later[k], x) // a score costs less than to see whether it fits
+			} else if fits(x) && !yield(x) {
 				return
 			}
 		}
-		for _, x := range m.order(later) {
-			if !yield(x) {
+		for x := range later.order() {
+			if fits(x) && !yield(x) {
 				return
 			}
 		}

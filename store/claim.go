@@ -209,7 +209,7 @@ func (db *DB) ExplainClaim(id string, spec *hardware.ClaimSpec, within hardware.
 	if err != nil {
 		return nil, err
 	}
-	return m.Answer(id, db.view.within(within, id), db.view.Active), nil
+	return m.Answer(id, matching(db.view.Hardware(), within, id), db.view.Active), nil
 }
 
 // Installation is the name of this installation: a ULID that is made once and

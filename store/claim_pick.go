@@ -56,12 +56,12 @@ func (t *taking) wait(ctx context.Context, key string) (done func(), err error) 
 // fit are being taken it waits: one of those writes may fail.
 func (db *DB) pick(ctx context.Context, c *hardware.Claim, m *hardware.Matcher, within hardware.Selector) (uid string, done func(), err error) {
 	for {
-		all, err := db.candidates(c, within)
+		free, err := db.candidates(c, within)
 		if err != nil {
 			return "", nil, err
 		}
 		var wait <-chan struct{}
-		for h := range m.Best(c.Meta.Name, all, db.view.Active) {
+		for h := range m.Best(c.Meta.Name, free, db.view.Active) {
 			done, busy := db.taking.try(prefixHardware + h.Meta.UID)
 			if done != nil {
 				return h.Meta.UID, done, nil
@@ -69,7 +69,7 @@ func (db *DB) pick(ctx context.Context, c *hardware.Claim, m *hardware.Matcher, 
 			wait = busy
 		}
 		if wait == nil {
-			return "", nil, db.noCandidate(c, m, all)
+			return "", nil, db.noCandidate(c, m, within)
 		}
 		select {
 		case <-wait:
@@ -79,10 +79,11 @@ func (db *DB) pick(ctx context.Context, c *hardware.Claim, m *hardware.Matcher, 
 	}
 }
 
-// candidates are the machines that the claim may look at, by name.
+// candidates are the machines that the claim may look at and that may be free, by
+// name.
 func (db *DB) candidates(c *hardware.Claim, within hardware.Selector) ([]*hardware.Hardware, error) {
 	if c.Spec.Hardware == "" {
-		return db.view.within(within, ""), nil
+		return matching(db.view.freeHardware(), within, ""), nil
 	}
 	h, ok := db.view.HardwareByName(c.Spec.Hardware)
 	if !ok || !within.Matches(h.Meta.Labels) {
@@ -91,7 +92,15 @@ func (db *DB) candidates(c *hardware.Claim, within hardware.Selector) ([]*hardwa
 	return []*hardware.Hardware{h}, nil
 }
 
-func (db *DB) noCandidate(c *hardware.Claim, m *hardware.Matcher, all []*hardware.Hardware) error {
+// noCandidate says why none of the machines will do.
+func (db *DB) noCandidate(c *hardware.Claim, m *hardware.Matcher, within hardware.Selector) error {
+	all := matching(db.view.Hardware(), within, "")
+	if c.Spec.Hardware != "" {
+		var err error
+		if all, err = db.candidates(c, within); err != nil {
+			return err
+		}
+	}
 	e := &hardware.NoCandidate{ID: c.Meta.Name, Machines: len(all), Against: map[hardware.Against]int{}}
 	for _, h := range all {
 		active := db.view.Active(h.Meta.UID)
@@ -107,13 +116,24 @@ func (db *DB) noCandidate(c *hardware.Claim, m *hardware.Matcher, all []*hardwar
 	return e
 }
 
-// within lists the machines that match, by name, and the one that the claim has.
-func (v *View) within(s hardware.Selector, claim string) []*hardware.Hardware {
-	all := v.Hardware()
+// freeHardware lists the machines that are available and nobody's, by name.
+func (v *View) freeHardware() []*hardware.Hardware {
+	v.mu.RLock()
+	defer v.mu.RUnlock()
+	out := make([]*hardware.Hardware, len(v.free))
+	for i, s := range v.free {
+		out[i] = s.joined
+	}
+	return out
+}
+
+// matching keeps those of all that match, and the one that the claim has. The slice
+// is used again.
+func matching(all []*hardware.Hardware, s hardware.Selector, claim string) []*hardware.Hardware {
 	if s.Empty() {
 		return all
 	}
-	kept := all[:0] // the slice is ours
+	kept := all[:0]
 	for _, h := range all {
 		if s.Matches(h.Meta.Labels) || claim != "" && h.Status.Claim != nil && h.Status.Claim.ID == claim {
 			kept = append(kept, h)

@@ -27,6 +27,7 @@ type View struct {
 	macs     map[hardware.MAC]string // uid
 	addrs    map[netip.Addr]string   // uid, of reserved addresses
 	names    []*known                // those with a record, by name
+	free     []*known                // those of names that nobody has and that are available
 	subnets  map[string]*hardware.Subnet
 	sorted   []*hardware.Subnet
 	// gone has own deletes that the watch has not come to.

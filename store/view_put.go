@@ -18,6 +18,9 @@ type known struct {
 	factsRev  uint64
 	active    bool
 	activeRev uint64
+	// place is name and uid, which never change: where it is in the lists.
+	place string
+	free  bool // is in View.free
 	// joined is the record with all of this in it; nil where no spec has come. It is
 	// in readers' hands: what changes is made anew.
 	joined *hardware.Hardware
@@ -30,9 +33,8 @@ func (s *known) record() (*hardware.Hardware, bool) {
 	return s.joined, true
 }
 
-func byName(a, b *known) int {
-	return cmp.Or(strings.Compare(a.joined.Meta.Name, b.joined.Meta.Name), strings.Compare(a.joined.Meta.UID, b.joined.Meta.UID))
-}
+// byName orders machines by name; two have one name only between two changes.
+func byName(a, b *known) int { return strings.Compare(a.place, b.place) }
 
 // apply is called with mu held. The same change may come twice, and a change may
 // come after a later one of the same key; each key only moves forward.
@@ -138,8 +140,8 @@ func (v *View) putSpec(s *known, uid, key string, value []byte, rev uint64) erro
 		}
 	}
 	first := s.joined == nil
-	s.joined = h
-	s.join()
+	s.joined, s.place = h, h.Meta.Name+"\x00"+uid
+	v.join(s)
 	if first { // the name and the uid never change
 		i, _ := slices.BinarySearchFunc(v.names, s, byName)
 		v.names = slices.Insert(v.names, i, s)
@@ -157,7 +159,7 @@ func (v *View) putMachine(s *known, key string, value []byte, rev uint64) error 
 	}
 	m.Revision = rev
 	s.machine = m
-	s.join()
+	v.join(s)
 	return nil
 }
 
@@ -183,7 +185,7 @@ func (v *View) putFacts(s *known, key string, value []byte, rev uint64) error {
 		v.share(&f.NICs[i].Driver)
 	}
 	s.facts, s.factsRev = f, rev
-	s.join()
+	v.join(s)
 	return nil
 }
 
@@ -206,13 +208,24 @@ func (v *View) share(s *string) {
 }
 
 // join makes a new record of all parts.
-func (s *known) join() {
-	if s.joined == nil {
+func (v *View) join(s *known) {
+	was := s.free
+	s.free = false
+	if s.joined != nil {
+		h := *s.joined
+		h.Status, h.Facts = ofNew(s.machine.Status), s.facts
+		s.joined = &h
+		s.free = h.Status.Claim == nil && h.Status.State == hardware.StateAvailable
+	}
+	if s.free == was {
 		return
 	}
-	h := *s.joined
-	h.Status, h.Facts = ofNew(s.machine.Status), s.facts
-	s.joined = &h
+	i, _ := slices.BinarySearchFunc(v.free, s, byName)
+	if s.free {
+		v.free = slices.Insert(v.free, i, s)
+	} else {
+		v.free = slices.Delete(v.free, i, i+1)
+	}
 }
 
 func (v *View) delete(key string, rev uint64) {
@@ -247,7 +260,7 @@ func (v *View) delete(key string, rev uint64) {
 	case what == partFacts && s.factsRev <= rev:
 		s.facts, s.factsRev = nil, 0
 	}
-	s.join()
+	v.join(s)
 	if s.joined == nil && s.machine.Revision == 0 && s.factsRev == 0 && s.activeRev == 0 {
 		delete(v.machines, uid)
 	}
