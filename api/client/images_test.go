@@ -1,7 +1,9 @@
 package client_test
 
 import (
+	"errors"
 	"net/http"
+	"net/http/httptest"
 	"slices"
 	"strings"
 	"testing"
@@ -120,4 +122,53 @@ spec: {url: "https://images.example.net/c.raw", direct: true, os: Flatcar, kuber
 	wantProblem(t, err, http.StatusUnprocessableEntity, api.CodeInvalid, "fetched by the workers themselves")
 	_, err = d.c.FetchImage(t.Context(), "nod")
 	wantProblem(t, err, http.StatusNotFound, api.CodeNotFound, "nod")
+}
+
+// An image by URL is fetched by the daemon, which says how far it is; what it says is
+// nobody else's to write.
+func TestFetchedImage(t *testing.T) {
+	t.Parallel()
+	d := start(t)
+	ctx := t.Context()
+	release := make(chan struct{})
+	srv := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		w.Header().Set("Content-Length", "20")
+		_, _ = w.Write([]byte("an operat"))
+		w.(http.Flusher).Flush()
+		<-release
+		_, _ = w.Write([]byte("ing system!"))
+	}))
+	defer srv.Close()
+	d.apply("kind: Image\nmetadata: {name: far}\nspec: {url: '" + srv.URL + "/x?key=s3cret', format: raw}\nstatus: {state: ready, renditions: [{format: raw, digest: x, bytes: 1}]}\n")
+	var states []workflow.ImageState
+	i, err := d.c.WaitImage(ctx, "far", func(i *api.Image) {
+		if p := i.Progress; p != nil && p.Done == 9 && p.Total == 20 && states == nil {
+			states = append(states, i.Status.State, p.State)
+			close(release)
+		}
+	})
+	d.must(err)
+	if !slices.Equal(states, []workflow.ImageState{workflow.ImageFetching, workflow.ImageFetching}) || i.Status.DiskBytes != 20 || len(i.Status.Renditions) != 1 || i.Status.Renditions[0].Bytes != 20 {
+		t.Errorf("%v, then %+v", states, i.Status)
+	}
+	events, _, err := d.c.ListEvents(ctx, client.Filter{})
+	d.must(err)
+	last := events[len(events)-1]
+	if last.Reason != hardware.ReasonImageReady || !strings.Contains(last.Detail, "image far: from "+srv.URL+"/x, sha256:") || last.Bytes != 20 {
+		t.Errorf("the last event is %+v", last)
+	}
+	// sent back as it was read it changes nothing
+	again, err := d.c.Images.Replace(ctx, "far", i)
+	d.must(err)
+	if again.Meta.Revision != i.Meta.Revision {
+		t.Errorf("revision %d became %d", i.Meta.Revision, again.Meta.Revision)
+	}
+	_, err = d.c.WaitImage(ctx, "nobody", nil)
+	wantProblem(t, err, http.StatusNotFound, api.CodeNotFound, "nobody")
+	d.apply("kind: Image\nmetadata: {name: down}\nspec: {url: 'http://nobody.invalid/x'}\n")
+	_, err = d.c.WaitImage(ctx, "down", nil)
+	var failed *client.ImageFailed
+	if !errors.As(err, &failed) || !strings.Contains(err.Error(), "nobody.invalid") {
+		t.Errorf("nobody is there: %v", err)
+	}
 }

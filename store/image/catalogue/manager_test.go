@@ -20,7 +20,7 @@ import (
 // workers unpack fast.
 func TestFormats(t *testing.T) {
 	t.Parallel()
-	disk := makeDisk(1, 40<<20)
+	disk := makeDisk(1, 6<<20)
 	for name, tc := range map[string]struct {
 		file   []byte
 		format string

@@ -64,18 +64,18 @@ func TestPacker(t *testing.T) {
 	const run = zeroRun
 	for _, parts := range [][]int64{
 		{}, {1}, {-1}, {512}, {-512}, {zeroBlock, -1, zeroBlock + 1},
-		{-2 * run}, {-2*run + 1}, {5, -2 * run}, {5, -3*run - 7, 5}, {-2 * run, 5, -2 * run, 5}, {5, -run}, {-run, -run, 5},
+		{-2 * run}, {-2*run + 1}, {5, -2*run - 7, 5}, {-2 * run, 5}, {5, -run, 5},
 	} {
 		b, disk := packed(t, parts)
 		if got := unpacked(t, b); !bytes.Equal(got, disk) {
 			t.Errorf("%v: %d bytes of %d", parts, len(got), len(disk))
 		}
 	}
-	if b, disk := packed(t, []int64{512, -256 << 20, 512}); len(b) > 64<<10 || len(unpacked(t, b)) != len(disk) {
-		t.Errorf("256 MiB of zeros take %d bytes", len(b))
-	}
 	// zstd itself agrees
-	b, disk := packed(t, []int64{100, -3 * run, 100})
+	b, disk := packed(t, []int64{100, -4 * run, 100})
+	if len(b) > 8<<10 {
+		t.Errorf("32 MiB of zeros take %d bytes", len(b))
+	}
 	cmd := exec.Command("zstd", "-dc")
 	cmd.Stdin = bytes.NewReader(b)
 	if out, err := cmd.Output(); err != nil || !bytes.Equal(out, disk) {
@@ -103,13 +103,13 @@ func TestMemory(t *testing.T) {
 			t.Fatalf("%v: %s", err, out)
 		}
 		// a boot sector, and noise in the middle
-		out, err := exec.Command("qemu-io", "-c", "write -P 0x55 510 1", "-c", "write -P 0xaa 511 1", "-c", "write -P 0x11 100M 32M", name).CombinedOutput()
+		out, err := exec.Command("qemu-io", "-c", "write -P 0x55 510 1", "-c", "write -P 0xaa 511 1", "-c", "write -P 0x11 100M 8M", name).CombinedOutput()
 		if err != nil {
 			t.Fatalf("%v: %s", err, out)
 		}
 	}
 	var used [2]uint64
-	for i, size := range []string{"200M", "200G"} {
+	for i, size := range []string{"200M", "50G"} {
 		grow(size)
 		s, err := image.Open(filepath.Join(dir, size), image.Options{Reserve: -1})
 		if err != nil {
@@ -136,7 +136,7 @@ func TestMemory(t *testing.T) {
 		t.Logf("%s: %d MiB allocated, %d KiB packed", size, used[i]>>20, out.rendition.Bytes>>10)
 	}
 	if used[1] > used[0]+16<<20 || used[1] > 256<<20 {
-		t.Errorf("200 MiB take %d MiB of memory, 200 GiB %d MiB", used[0]>>20, used[1]>>20)
+		t.Errorf("200 MiB take %d MiB of memory, 50 GiB %d MiB", used[0]>>20, used[1]>>20)
 	}
 }
 

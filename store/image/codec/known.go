@@ -32,7 +32,7 @@ const (
 // knownContent is recognised before the boot signature is looked at: each has
 // a magic that no boot sector has.
 var knownContent = []known{
-	{0, "QFI\xfb", "a qcow2 image", toRaw},
+	{0, "QFI\xfb", "a qcow2 image", "the appliance converts it: rackstrap image add NAME FILE|URL; or do it yourself: qemu-img convert -O raw IN OUT"},
 	{0, "QED\x00", "a QED image", toRaw},
 	{0, "KDMV", "a VMDK image", toRaw},
 	{0, "COWD", "a VMDK image", toRaw},
