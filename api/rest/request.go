@@ -29,6 +29,9 @@ func documents(w http.ResponseWriter, r *http.Request) ([]*document.Node, error)
 	if err != nil {
 		return nil, err
 	}
+	if err := enter(r.Context(), len(data)); err != nil {
+		return nil, err
+	}
 	if isYAML {
 		return document.YAML(data, document.DefaultLimits())
 	}

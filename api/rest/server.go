@@ -20,6 +20,7 @@ type server struct {
 	claims    *resource[hardware.Claim]
 	feed      *feed
 	wrong     *wrongTokens
+	large     gate
 	// dry: what is written is thrown away; see asDry.
 	dry bool
 }
@@ -55,7 +56,7 @@ func New(d Deps) *API {
 }
 
 func newServer(d Deps) *server {
-	s := &server{Deps: d, wrong: newWrongTokens(d.Now)}
+	s := &server{Deps: d, wrong: newWrongTokens(d.Now), large: make(gate, largeAtOnce)}
 	s.hardware = hardwareResource(d)
 	s.subnets = subnetResource(d)
 	s.templates = templateResource(d)
@@ -71,6 +72,8 @@ func (s *server) serve(route Route) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
 		w.Header().Set("Cache-Control", "no-store")
 		w.Header().Set("X-Content-Type-Options", "nosniff")
+		r = r.WithContext(withTicket(r.Context(), &ticket{gate: s.large}))
+		defer through(r.Context())
 		caller := CallerFrom(r.Context())
 		err := caller.mayUse(route)
 		if err == nil {
