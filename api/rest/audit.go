@@ -22,7 +22,7 @@ const (
 // name the caller too, and are in the transaction of the change; this one comes
 // after it, before the answer.
 func (s *server) changed(r *http.Request, result string) {
-	if r.Method == http.MethodGet || isDry(r) {
+	if r.Method == http.MethodGet || r.Method == http.MethodHead || isDry(r) {
 		return
 	}
 	path, by := hardware.PlainText(r.URL.Path, maxAuditPath), CallerFrom(r.Context()).Name

@@ -77,15 +77,19 @@ func problem(err error) *api.Problem {
 // fail answers with a problem and logs what only we can mend.
 func (s *server) fail(w http.ResponseWriter, r *http.Request, err error) {
 	if r.Context().Err() != nil {
-		return // nobody is there to read it
+		// nobody is there to read it, or the token ended meanwhile; no answer at all
+		// would be a success
+		err = context.Canceled
 	}
 	p := *problem(err)
 	p.Title = http.StatusText(p.Status)
 	p.Type = "/docs/problems#" + string(p.Code)
-	if p.Status >= http.StatusInternalServerError {
+	if p.Status >= http.StatusInternalServerError && r.Context().Err() == nil {
 		s.Log.Error("api request failed", "method", r.Method, "path", r.URL.Path, "err", err)
 	}
 	w.Header().Set("Content-Type", api.ProblemType)
+	w.Header().Set("Cache-Control", "no-store")
+	w.Header().Set("X-Content-Type-Options", "nosniff")
 	w.WriteHeader(p.Status)
 	_ = json.NewEncoder(w).Encode(p) // the client may be gone
 }

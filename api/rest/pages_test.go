@@ -10,6 +10,8 @@ import (
 	"github.com/rackstrap/rackstrap/api"
 	"github.com/rackstrap/rackstrap/api/rest"
 	"github.com/rackstrap/rackstrap/api/rest/openapi"
+	"github.com/rackstrap/rackstrap/hardware"
+	"github.com/rackstrap/rackstrap/workflow"
 )
 
 // The pages are for everybody, fetch nothing from elsewhere, have no program, and
@@ -50,5 +52,23 @@ func TestPages(t *testing.T) {
 	}
 	if !strings.HasPrefix(get("/openapi.json"), "{") {
 		t.Error("no document")
+	}
+}
+
+// What can be read can be asked for by HEAD, with the same header and no body.
+func TestHead(t *testing.T) {
+	t.Parallel()
+	g := newRig(t)
+	token := g.token("eye", hardware.TokenSpec{Role: hardware.RoleViewer})
+	for path, status := range map[string]int{"/docs": 200, "/openapi.json": 200, api.Base + "/hardware": 200, api.Base + "/hardware/nobody": 404, "/metrics": 200} {
+		resp := g.send(g.url, "HEAD", path, token, "")
+		raw, err := io.ReadAll(resp.Body)
+		_ = resp.Body.Close()
+		if err != nil || resp.StatusCode != status || len(raw) > 0 {
+			t.Errorf("%s: %d, %d bytes, %v", path, resp.StatusCode, len(raw), err)
+		}
+	}
+	if list, err := g.db.Events(t.Context(), workflow.EventQuery{Reason: hardware.ReasonAPIChange}); err != nil || len(list) > 0 {
+		t.Errorf("HEAD is a change: %v, %v", list, err)
 	}
 }

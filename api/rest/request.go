@@ -9,6 +9,7 @@ import (
 	"net/url"
 	"strconv"
 	"strings"
+	"time"
 
 	"github.com/rackstrap/rackstrap/api"
 	"github.com/rackstrap/rackstrap/api/document"
@@ -18,10 +19,18 @@ import (
 // maxBody bounds every body but an image's.
 const maxBody = 4 << 20
 
+// bodyPatience is how long a body may take to come, so that nobody holds a connection
+// by sending a byte now and then.
+const bodyPatience = time.Minute
+
 // documents reads a body of YAML or JSON documents, as its Content-Type says, or by
 // its first byte where there is none.
 func documents(w http.ResponseWriter, r *http.Request) ([]*document.Node, error) {
+	// a recorder in a test has no deadline; a connection has
+	control := http.NewResponseController(w)
+	_ = control.SetReadDeadline(time.Now().Add(bodyPatience))
 	data, err := io.ReadAll(http.MaxBytesReader(w, r.Body, maxBody))
+	_ = control.SetReadDeadline(time.Time{})
 	if err != nil {
 		return nil, err
 	}

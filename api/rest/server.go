@@ -4,6 +4,7 @@ import (
 	"net/http"
 
 	"github.com/go-chi/chi/v5"
+	"github.com/go-chi/chi/v5/middleware"
 
 	"github.com/rackstrap/rackstrap/api"
 	"github.com/rackstrap/rackstrap/hardware"
@@ -46,6 +47,7 @@ func (a *API) serveAs(c Caller, w http.ResponseWriter, r *http.Request) {
 func New(d Deps) *API {
 	s := newServer(d)
 	r := chi.NewRouter()
+	r.Use(middleware.GetHead) // what can be read can be asked for without its body
 	for _, route := range Routes() {
 		r.Method(route.Method, api.Base+route.Path, s.serve(route))
 	}
