@@ -185,7 +185,7 @@ func (e *Engine) isActive(ctx context.Context, mc *Machine) bool {
 // event makes an event of a machine.
 func (e *Engine) event(h *hardware.Hardware, boot string, r hardware.Reason, detail string) Event {
 	now := e.c.Now()
-	return Event{ID: NewID(now), Hardware: h.Meta.UID, Machine: h.Meta.Name, Boot: boot, Reason: r, Detail: detail, Count: 1, First: now, Last: now}
+	return Event{Hardware: h.Meta.UID, Machine: h.Meta.Name, Boot: boot, Reason: r, Detail: detail, Count: 1, First: now, Last: now}
 }
 
 // note records an event that changes nothing.

@@ -233,7 +233,7 @@ func running(w *Workflow) *Assignment {
 
 // commitStep writes the workflow, and the machine's state where it follows.
 func (e *Engine) commitStep(ctx context.Context, m *machine, w *Workflow, events []Event) error {
-	ch := &Change{Workflow: w, Events: e.stamp(events)}
+	ch := &Change{Workflow: w, Events: events}
 	h, mc, err := e.load(ctx, m.uid)
 	if err != nil && !errors.Is(err, ErrNotFound) {
 		return err
@@ -246,14 +246,6 @@ func (e *Engine) commitStep(ctx context.Context, m *machine, w *Workflow, events
 		}
 	}
 	return e.c.Store.Commit(ctx, ch)
-}
-
-// stamp gives events their ids.
-func (e *Engine) stamp(events []Event) []Event {
-	for i := range events {
-		events[i].ID = NewID(events[i].First)
-	}
-	return events
 }
 
 // after does what a written step asks for.

@@ -9,7 +9,8 @@ import (
 // Event is one line of a timeline. Repeats of one Reason within a boot are one
 // event with a count.
 type Event struct {
-	// ID is a ULID, unique and sorted by the time of the first occurrence.
+	// ID is a ULID, unique and sorted by the time of the first occurrence; the store
+	// makes it, so that events of one millisecond sort as they were written.
 	ID string `json:"id"`
 	// Hardware is the uid of the machine; empty for events of the appliance.
 	Hardware string          `json:"hardware,omitempty"`
