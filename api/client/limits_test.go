@@ -7,6 +7,7 @@ import (
 	"net/http"
 	"runtime"
 	"strings"
+	"sync/atomic"
 	"testing"
 
 	"github.com/rackstrap/rackstrap/api"
@@ -16,7 +17,7 @@ import (
 type endless struct {
 	text  string
 	left  int64
-	taken int64
+	taken atomic.Int64
 }
 
 func (e *endless) Read(p []byte) (int, error) {
@@ -29,7 +30,7 @@ func (e *endless) Read(p []byte) (int, error) {
 		n += m
 		e.left -= int64(m)
 	}
-	e.taken += int64(n)
+	e.taken.Add(int64(n))
 	return n, nil
 }
 
@@ -51,7 +52,7 @@ func TestHostileBodies(t *testing.T) {
 		{"POST", "/hardware/m1/hold"},
 		{"POST", "/workflows"},
 	}
-	for _, tc := range []struct {
+	for i, tc := range []struct {
 		name, ct, text string
 		size           int64
 		status         int
@@ -64,7 +65,10 @@ func TestHostileBodies(t *testing.T) {
 		{"deep yaml", "application/yaml", "[", 4 << 20, http.StatusBadRequest, "lines and values"},
 		{"deep yaml, less of it", "application/yaml", "- ", 60_000, http.StatusBadRequest, ""},
 	} {
-		for _, route := range routes {
+		for j, route := range routes {
+			if i > 0 && j%4 > 0 {
+				continue // each text at some routes, the first at all
+			}
 			body := &endless{text: tc.text, left: tc.size}
 			r, err := http.NewRequestWithContext(t.Context(), route.method, "http://x"+api.Base+route.path, body)
 			d.must(err)
@@ -75,7 +79,7 @@ func TestHostileBodies(t *testing.T) {
 			resp, err := hc.Do(r)
 			if err != nil {
 				// the server may hang up while we still send; it must not have taken it all
-				if body.taken == tc.size {
+				if body.taken.Load() == tc.size {
 					t.Errorf("%s, %s: %v", tc.name, route.path, err)
 				}
 				continue
@@ -86,8 +90,8 @@ func TestHostileBodies(t *testing.T) {
 			if resp.StatusCode != tc.status || !strings.Contains(string(text), tc.want) {
 				t.Errorf("%s, %s: got %d %.300s, want %d …%s…", tc.name, route.path, resp.StatusCode, text, tc.status, tc.want)
 			}
-			if body.taken > 20<<20 {
-				t.Errorf("%s, %s: %d bytes were taken", tc.name, route.path, body.taken)
+			if body.taken.Load() > 20<<20 {
+				t.Errorf("%s, %s: %d bytes were taken", tc.name, route.path, body.taken.Load())
 			}
 			if n := after.TotalAlloc - before.TotalAlloc; n > 64<<20 {
 				t.Errorf("%s, %s: %d MiB were allocated", tc.name, route.path, n>>20)
