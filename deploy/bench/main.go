@@ -5,6 +5,7 @@ package main
 import (
 	"context"
 	"encoding/json"
+	"flag"
 	"fmt"
 	"net"
 	"net/http"
@@ -24,24 +25,33 @@ import (
 const rounds = 3
 
 func main() {
-	if err := run(context.Background()); err != nil {
+	keep := flag.String("data", "", "keep the records of the control plane in this directory, and use them again")
+	flag.Parse()
+	if err := run(context.Background(), *keep, flag.Args()); err != nil {
 		fmt.Fprintln(os.Stderr, "bench:", err)
 		os.Exit(1)
 	}
 }
 
-func run(ctx context.Context) error {
-	if err := sizes(); err != nil {
-		return err
+// run measures the parts that were named, all where none was.
+func run(ctx context.Context, keep string, names []string) error {
+	parts := []struct {
+		name string
+		run  func(context.Context) error
+	}{{"sizes", sizes}, {"idle", daemon}, {"image", imageWrite}, {"control", func(ctx context.Context) error { return control(ctx, keep) }}}
+	for _, p := range parts {
+		if len(names) > 0 && !slices.Contains(names, p.name) {
+			continue
+		}
+		if err := p.run(ctx); err != nil {
+			return fmt.Errorf("%s: %w", p.name, err)
+		}
 	}
-	if err := daemon(ctx); err != nil {
-		return err
-	}
-	return imageWrite(ctx)
+	return nil
 }
 
 // sizes are what a machine loads before its worker runs.
-func sizes() error {
+func sizes(context.Context) error {
 	fmt.Println("\n== what a machine loads")
 	total := int64(0)
 	for _, name := range []string{"vmlinuz-amd64", "initramfs-amd64"} {
