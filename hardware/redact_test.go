@@ -46,6 +46,51 @@ func TestRedact(t *testing.T) {
 	}
 }
 
+// TestHardwareRedacted: what is written by hand is what the tags say, for every field
+// that there is.
+func TestHardwareRedacted(t *testing.T) {
+	t.Parallel()
+	h := new(Hardware)
+	fill(reflect.ValueOf(h).Elem())
+	kept := Unredact(h, h) // a deep copy
+	got := h.Redacted()
+	if want := Redact(h); !reflect.DeepEqual(got, want) {
+		t.Errorf("got %+v\nwanted %+v", got, want)
+	}
+	if !reflect.DeepEqual(h, kept) || h.Spec.Power.Secret != "x" {
+		t.Errorf("the original was changed: %+v", h)
+	}
+	if empty := new(Hardware); !reflect.DeepEqual(empty.Redacted(), empty) {
+		t.Error("an empty record was changed")
+	}
+}
+
+// fill puts something into every exported field.
+func fill(v reflect.Value) {
+	switch v.Kind() {
+	case reflect.String:
+		v.SetString("x")
+	case reflect.Pointer:
+		v.Set(reflect.New(v.Type().Elem()))
+		fill(v.Elem())
+	case reflect.Slice:
+		v.Set(reflect.MakeSlice(v.Type(), 1, 1))
+		fill(v.Index(0))
+	case reflect.Map:
+		k, e := reflect.New(v.Type().Key()).Elem(), reflect.New(v.Type().Elem()).Elem()
+		fill(k)
+		fill(e)
+		v.Set(reflect.MakeMap(v.Type()))
+		v.SetMapIndex(k, e)
+	case reflect.Struct:
+		for i := range v.NumField() {
+			if v.Type().Field(i).IsExported() {
+				fill(v.Field(i))
+			}
+		}
+	}
+}
+
 func TestRedactHardware(t *testing.T) {
 	t.Parallel()
 	h := &Hardware{Spec: Spec{UserData: "#cloud-config\npassword: x\n", Notes: "rack 7"}}

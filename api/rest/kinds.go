@@ -26,11 +26,7 @@ func hardwareResource(d Deps) *resource[hardware.Hardware] {
 			}
 			return out, nil
 		},
-		show: func(_ context.Context, h *hardware.Hardware) (any, error) {
-			c := *h // status and facts have no secrets, and are most of a long list
-			c.Spec = hardware.Redact(h.Spec)
-			return &c, nil
-		},
+		show:   func(_ context.Context, h *hardware.Hardware) (any, error) { return h.Redacted(), nil },
 		create: s.CreateHardware, update: s.UpdateHardware, remove: s.DeleteHardware, get: s.HardwareByName,
 		list: func(context.Context) ([]*hardware.Hardware, error) { return s.HardwareIndex(), nil },
 		force: func(ctx context.Context, h *hardware.Hardware, rev uint64, _ []string) ([]string, error) {

@@ -111,7 +111,7 @@ func (s *server) release(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	return writeJSON(w, http.StatusOK, api.Released{Hardware: *hardware.Redact(now), Workflow: name, Skipped: skipped})
+	return writeJSON(w, http.StatusOK, api.Released{Hardware: *now.Redacted(), Workflow: name, Skipped: skipped})
 }
 
 func (s *server) power(w http.ResponseWriter, r *http.Request) error {
