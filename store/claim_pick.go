@@ -79,11 +79,11 @@ func (db *DB) pick(ctx context.Context, c *hardware.Claim, m *hardware.Matcher, 
 	}
 }
 
-// candidates are the machines that the claim may look at and that may be free, by
-// name.
+// candidates are the machines that may be free, by name; of all of them the Matcher
+// says itself which the claim may look at, and looks no further than to the first.
 func (db *DB) candidates(c *hardware.Claim, within hardware.Selector) ([]*hardware.Hardware, error) {
 	if c.Spec.Hardware == "" {
-		return matching(db.view.freeHardware(), within, ""), nil
+		return db.view.freeHardware(), nil
 	}
 	h, ok := db.view.HardwareByName(c.Spec.Hardware)
 	if !ok || !within.Matches(h.Meta.Labels) {
