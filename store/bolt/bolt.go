@@ -74,6 +74,7 @@ type KV struct {
 
 	leases *leases
 	once   sync.Once
+	lean   chan struct{} // closed when stayLean has ended
 }
 
 // mmapSize is the address space that is reserved at once. bbolt cannot grow its
@@ -109,11 +110,13 @@ func Open(path string, opts Options) (*KV, error) {
 		writer:   newCommitter[*request](),
 		wake:     make(chan struct{}),
 		sessions: map[uint64]*session{},
+		lean:     make(chan struct{}),
 	}
 	if err := kv.start(); err != nil {
 		return nil, errors.Join(err, db.Close())
 	}
 	go kv.writer.run(kv.commit)
+	go kv.stayLean()
 	return kv, nil
 }
 
@@ -146,6 +149,7 @@ func (kv *KV) Close() error {
 	var err error
 	kv.once.Do(func() {
 		kv.writer.close()
+		<-kv.lean
 		kv.endSessions()
 		err = errors.Join(kv.leases.close(), kv.db.Close())
 	})
