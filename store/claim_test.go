@@ -361,3 +361,28 @@ func TestClaimsAndReleases(t *testing.T) {
 		t.Errorf("%d claims, %v", len(all), err)
 	}
 }
+
+// TestClaimAfterRestart: a store that is opened again knows which machines are free.
+func TestClaimAfterRestart(t *testing.T) {
+	t.Parallel()
+	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
+	defer cancel()
+	dir := t.TempDir()
+	before, kv := openAt(t, dir, store.Options{})
+	create(t, before, 1)
+	create(t, before, 2)
+	if _, _, err := before.Claim(ctx, claimOf("c1"), everything); err != nil {
+		t.Fatal(err)
+	}
+	db, err := store.Open(ctx, kv, filepath.Join(dir, "seal.key"), store.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, created, err := db.Claim(ctx, claimOf("c2"), everything); err != nil || !created {
+		t.Fatalf("after a restart: %v, %v", created, err)
+	}
+	var none *hardware.NoCandidate
+	if _, _, err := db.Claim(ctx, claimOf("c3"), everything); !errors.As(err, &none) {
+		t.Errorf("both machines are taken: %v", err)
+	}
+}

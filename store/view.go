@@ -149,7 +149,7 @@ func (v *View) load(ctx context.Context) error {
 		}
 	}
 	fresh.sort()
-	v.machines, v.names, v.words = fresh.machines, fresh.names, fresh.words
+	v.machines, v.names, v.free, v.words = fresh.machines, fresh.names, fresh.free, fresh.words
 	v.macs, v.addrs = fresh.macs, fresh.addrs
 	v.subnets, v.sorted, v.gone = fresh.subnets, fresh.sorted, fresh.gone
 	v.tokens.replace(fresh.tokens)
