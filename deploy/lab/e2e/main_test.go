@@ -3,6 +3,7 @@
 package e2e_test
 
 import (
+	"context"
 	"os"
 	"path/filepath"
 	"testing"
@@ -20,6 +21,11 @@ const installTime = 15 * time.Minute
 
 func newRack(t *testing.T, name string) *rig.Rack {
 	t.Helper()
+	return makeRack(t, name, rig.NewRack)
+}
+
+func makeRack(t *testing.T, name string, make func(ctx context.Context, name, dir, bin string) (*rig.Rack, error)) *rig.Rack {
+	t.Helper()
 	lab.Require(t, "qemu-system-x86_64", "mmdebstrap")
 	bin := os.Getenv(binEnv)
 	if bin == "" {
@@ -29,7 +35,7 @@ func newRack(t *testing.T, name string) *rig.Rack {
 		}
 		bin = filepath.Join(root, "bin", "rackstrap")
 	}
-	r, err := rig.NewRack(t.Context(), name, workDir(t), bin)
+	r, err := make(t.Context(), name, workDir(t), bin)
 	if err != nil {
 		t.Fatal(err)
 	}

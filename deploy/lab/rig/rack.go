@@ -28,8 +28,25 @@ type Rack struct {
 	Key       Key
 }
 
-// NewRack makes a lab below dir and starts the appliance bin in it.
+// NewRack makes a lab below dir and starts the appliance bin in it, with a record of
+// the lab's network.
 func NewRack(ctx context.Context, name, dir, bin string) (*Rack, error) {
+	r, err := NewEmptyRack(ctx, name, dir, bin)
+	if err != nil {
+		return nil, err
+	}
+	_, err = r.Appliance.Client.Subnets.Create(ctx, &hardware.Subnet{
+		Meta: hardware.Meta{Name: "lan"},
+		Spec: hardware.SubnetSpec{Prefix: r.Lab.Subnet(), Gateway: r.Lab.Gateway(), DNS: []netip.Addr{r.Lab.Gateway()}, Domain: "lab.test"},
+	})
+	if err != nil {
+		return nil, errors.Join(err, r.Close())
+	}
+	return r, nil
+}
+
+// NewEmptyRack is NewRack without a record, as on the first day.
+func NewEmptyRack(ctx context.Context, name, dir, bin string) (*Rack, error) {
 	l, err := lab.New(ctx, lab.Options{Name: name, Dir: dir})
 	if err != nil {
 		return nil, err
@@ -54,14 +71,7 @@ func (r *Rack) open(ctx context.Context, bin string) (err error) {
 	if r.Appliance, err = NewAppliance(r.Lab, bin, filepath.Join(r.Lab.Dir(), "appliance")); err != nil {
 		return err
 	}
-	if err := r.Appliance.Start(ctx); err != nil {
-		return err
-	}
-	_, err = r.Appliance.Client.Subnets.Create(ctx, &hardware.Subnet{
-		Meta: hardware.Meta{Name: "lan"},
-		Spec: hardware.SubnetSpec{Prefix: r.Lab.Subnet(), Gateway: r.Lab.Gateway(), DNS: []netip.Addr{r.Lab.Gateway()}, Domain: "lab.test"},
-	})
-	return err
+	return r.Appliance.Start(ctx)
 }
 
 // Addr is the n-th address of the lab's network.
