@@ -22,6 +22,7 @@ func TestPowerControl(t *testing.T) {
 		"a person":       {&PowerControl{Driver: PowerManual}, "", ""},
 		"http":           {&PowerControl{Driver: PowerWebhook, URL: "http://10.0.0.9:8080/power?rack=1", Secret: secret}, "", ""},
 		"https, own CA":  {&PowerControl{Driver: PowerWebhook, URL: "https://[2001:db8::1]/", Secret: secret, CA: cert + "\n" + cert}, "", ""},
+		"secret hidden":  {&PowerControl{Driver: PowerWebhook, URL: "http://a/", Secret: Redacted}, "", ""},
 		"no driver":      {&PowerControl{}, "spec.power.driver", `"" is not known (manual or webhook)`},
 		"another driver": {&PowerControl{Driver: "redfish"}, "spec.power.driver", `"redfish" is not known`},
 		"person and URL": {&PowerControl{Driver: PowerManual, URL: "http://a"}, "spec.power", "the driver manual does not read"},

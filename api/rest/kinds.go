@@ -21,10 +21,17 @@ func hardwareResource(d Deps) *resource[hardware.Hardware] {
 		check: (*hardware.Hardware).Validate,
 		keep: func(v, old *hardware.Hardware) (*hardware.Hardware, []hardware.FieldError) {
 			out := hardware.Unredact(v, old)
-			if hardware.HasRedacted(out) {
-				return nil, []hardware.FieldError{{Field: "spec.userData", Detail: lostSecret}}
+			var lost []hardware.FieldError
+			if out.Spec.UserData == hardware.Redacted {
+				lost = append(lost, hardware.FieldError{Field: "spec.userData", Detail: lostSecret})
 			}
-			return out, nil
+			if p := out.Spec.Power; p != nil && p.Secret == hardware.Redacted {
+				lost = append(lost, hardware.FieldError{Field: "spec.power.secret", Detail: lostSecret})
+			}
+			if lost == nil && hardware.HasRedacted(out) {
+				lost = []hardware.FieldError{{Field: "spec", Detail: lostSecret}}
+			}
+			return out, lost
 		},
 		show:   func(_ context.Context, h *hardware.Hardware) (any, error) { return h.Redacted(), nil },
 		create: s.CreateHardware, update: s.UpdateHardware, remove: s.DeleteHardware, get: s.HardwareByName,
