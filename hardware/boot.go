@@ -120,13 +120,16 @@ const bootFlood = 2 * time.Second
 // Firmware retransmits with one xid and some derive the xid from the MAC, so an
 // equal xid is the same boot only while nothing came of it. iPXE's own DISCOVER
 // continues the firmware's boot until the script was fetched: after that, iPXE in
-// a NIC's ROM is the firmware of the next power-on.
+// a NIC's ROM is the firmware of the next power-on. A machine that was sent to its
+// disk fetches none, so there it is that soon.
 func (b *Boot) Supersedes(xid uint32, ipxe bool, now time.Time) bool {
 	switch {
 	case b == nil || b.Closed || now.After(b.Deadline):
 		return true
 	case b.Phase == PhaseDHCP && now.Sub(b.Started) < bootFlood:
 		return false // forged packets with a known MAC must not cost a write each
+	case ipxe && b.Phase < PhaseScript && b.Next.Target == TargetDisk:
+		return now.Sub(b.Started) > bootRetry
 	case ipxe && b.Phase < PhaseScript:
 		return now.Sub(b.Started) > BootDeadline
 	case b.XID == xid && b.Phase < PhaseProgram:

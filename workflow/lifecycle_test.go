@@ -314,6 +314,38 @@ func TestRetireAndDrop(t *testing.T) {
 	r.must(r.db.DeleteHardware(r.ctx, "m1", 0))
 }
 
+// TestPowerEndsABoot: what a machine did before its power was cut is another boot
+// than what it does after; a boot that began while the controller was at work stays.
+func TestPowerEndsABoot(t *testing.T) {
+	t.Parallel()
+	r := newRig(t)
+	b, _ := r.boot(7)
+	r.pass(time.Second)
+	power := func(action string) {
+		_, err := r.e.Power(r.ctx, r.hw.Meta.UID, action, "")
+		r.must(err)
+	}
+	closed := func() bool {
+		mc, err := r.db.Machine(r.ctx, r.hw.Meta.UID)
+		r.must(err)
+		return mc.Boot.Closed
+	}
+	power("status")
+	power("on") // it is on: nothing happens
+	if closed() {
+		t.Errorf("boot %s ended without a reason", b.ID)
+	}
+	power("cycle")
+	if !closed() {
+		t.Errorf("boot %s outlives the power", b.ID)
+	}
+	r.boot(7)
+	power("cycle") // at the same moment: it may be this one that the cycle brought
+	if closed() {
+		t.Error("a new boot ended with the call that brought it")
+	}
+}
+
 func TestPowerIsAskedForAWorkflow(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)

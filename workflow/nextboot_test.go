@@ -42,6 +42,11 @@ func TestSupersedes(t *testing.T) {
 	}
 	closed := at(hardware.PhaseWorker, time.Minute)
 	closed.Closed = true
+	disk := func(age time.Duration) *hardware.Boot {
+		b := at(hardware.PhaseAddress, age)
+		b.Next.Target = hardware.TargetDisk
+		return b
+	}
 	for _, tt := range []struct {
 		name string
 		b    *hardware.Boot
@@ -57,6 +62,8 @@ func TestSupersedes(t *testing.T) {
 		{"a ROM with a fixed xid, minutes later", at(hardware.PhaseAddress, 3*time.Minute), 7, false, true},
 		{"our iPXE after the firmware", at(hardware.PhaseProgram, 8*time.Second), 9, true, false},
 		{"iPXE in ROM, next power-on", at(hardware.PhaseScript, time.Minute), 9, true, true},
+		{"iPXE in ROM asks again on its way to its disk", disk(20 * time.Second), 9, true, false},
+		{"iPXE in ROM, next power-on after its disk", disk(4 * time.Minute), 9, true, true},
 		{"after the end", closed, 7, true, true},
 		{"after the deadline", at(hardware.PhaseAddress, 31*time.Minute), 7, true, true},
 	} {

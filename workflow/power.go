@@ -85,6 +85,12 @@ func (e *Engine) power(ctx context.Context, h *hardware.Hardware, action, nextBo
 		if workflow != "" {
 			p.Tries++
 		}
+		if err == nil && out.Driver != hardware.PowerManual && (action == "cycle" || action == "off") && mc.Boot != nil && mc.Boot.Started.Before(asked) {
+			// whatever it was doing ended with the power: its next DISCOVER is another boot
+			b := *mc.Boot
+			b.Closed = true
+			mc.Boot = &b
+		}
 		ev := e.event(h, "", r, detail)
 		ev.Workflow = workflow
 		ev.Took = hardware.Duration(e.c.Now().Sub(asked))

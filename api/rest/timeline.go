@@ -186,7 +186,10 @@ func split(b api.BootTimeline, last bool, now time.Time) []api.Span {
 			}
 		case hardware.ReasonOSUp:
 			switch {
-			case finished.IsZero() || up:
+			case up:
+			case finished.IsZero() && len(out) > 0 && len(order) == 0: // a restart of its own, which the firmware began on the network
+				out = append(out, api.Span{Name: "first start of the system", Took: hardware.Duration(l.First.Sub(from)), Ended: true})
+			case finished.IsZero():
 			case seen.IsZero():
 				out = append(out, api.Span{Name: "restart into the system", Took: hardware.Duration(l.First.Sub(finished)), Ended: true})
 			default:

@@ -147,3 +147,21 @@ func TestTimelineWhole(t *testing.T) {
 		t.Errorf("goes on: got\n%s", got)
 	}
 }
+
+// TestTimelineOfARestart: the restart into what was installed is a boot of its own
+// where the firmware asks the network first.
+func TestTimelineOfARestart(t *testing.T) {
+	t.Parallel()
+	at := time.Date(2026, 11, 21, 3, 0, 0, 0, time.UTC)
+	ev := func(s int, boot string, r hardware.Reason) workflow.Event {
+		return workflow.Event{ID: fmt.Sprintf("%03d", s), First: at.Add(time.Duration(s) * time.Second), Boot: boot, Reason: r}
+	}
+	got := Timeline("m1", []workflow.Event{
+		ev(0, "B1", hardware.ReasonBootStarted), ev(9, "B1", hardware.ReasonWorkflowSucceeded),
+		ev(10, "B2", hardware.ReasonBootStarted), ev(11, "B2", hardware.ReasonAcked), ev(31, "B2", hardware.ReasonOSUp),
+	}, at.Add(time.Hour))
+	last := got.Boots[len(got.Boots)-1].Split
+	if len(last) != 2 || last[1].Name != "first start of the system" || time.Duration(last[1].Took) != 20*time.Second {
+		t.Errorf("%+v", last)
+	}
+}

@@ -94,7 +94,11 @@ func (a *app) waitState(ctx context.Context, c *client.Client, name string, time
 	}
 	var said string
 	h, err := c.WaitHardware(ctx, name, func(h *hardware.Hardware) bool {
-		if words := stateWords(*h); words != said {
+		words := stateWords(*h)
+		if h.Status.AwaitOS {
+			words += ": everything is written, waits for its system to phone home"
+		}
+		if words != said {
 			said = words
 			_, _ = fmt.Fprintf(a.Err, "%s: %s\n", name, words)
 		}

@@ -9,6 +9,7 @@ import (
 
 	"github.com/rackstrap/rackstrap/api"
 	"github.com/rackstrap/rackstrap/api/client"
+	"github.com/rackstrap/rackstrap/hardware"
 )
 
 func (a *app) timelineCommand() *cobra.Command {
@@ -17,7 +18,7 @@ func (a *app) timelineCommand() *cobra.Command {
 		Use: "timeline HARDWARE", Short: "Tell what happened to a machine, boot by boot", Args: takes("HARDWARE"),
 		Long: `Tell what happened to a machine since its last power-on: every step from the first
 DHCP packet to the installed system, with the time since the boot began, and where the
-time went.`,
+time went. The boot that installed the system is shown with the restart into it.`,
 		Example: "  rackstrap timeline m1\n  rackstrap timeline m1 --all -o wide\n  rackstrap timeline m1 --follow",
 		RunE: func(cmd *cobra.Command, args []string) error {
 			c := a.client()
@@ -31,8 +32,8 @@ time went.`,
 			if err != nil {
 				return err
 			}
-			if !all && len(t.Boots) > 1 {
-				t.Boots = t.Boots[len(t.Boots)-1:]
+			if !all {
+				t.Boots = lastBoots(t.Boots)
 			}
 			if follow && a.output == "json" {
 				return a.followJSON(cmd.Context(), c, cursor, t)
@@ -49,6 +50,21 @@ time went.`,
 	cmd.Flags().BoolVar(&follow, "follow", false, "go on with what happens")
 	cmd.Flags().BoolVar(&all, "all", false, "all boots that are kept, not the last one only")
 	return cmd
+}
+
+// lastBoots is the last boot; where it is the restart after a workflow, the boot
+// in which that ran is with it.
+func lastBoots(boots []api.BootTimeline) []api.BootTimeline {
+	n := len(boots)
+	if n < 2 {
+		return boots
+	}
+	for _, l := range boots[n-2].Lines {
+		if l.Reason == hardware.ReasonWorkflowSucceeded {
+			return boots[n-2:]
+		}
+	}
+	return boots[n-1:]
 }
 
 func (a *app) printTimeline(t *api.Timeline, split bool) error {

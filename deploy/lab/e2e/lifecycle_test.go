@@ -121,12 +121,23 @@ func (o *operator) install(m *lab.Machine) {
 	if got := o.run("claim", "create", "web-1", "--owner", "lab/web", "-l", "tier=test"); got != "claim/web-1 has hardware/m1\n" {
 		o.t.Errorf("claim create says %q", got)
 	}
-	o.run("provision", "m1", "--image", rig.ImageName, "--disk", "serial=D1", "--claim", "web-1", "--phone-home", "--wait")
+	installed := o.begin("provision", "m1", "--image", rig.ImageName, "--disk", "serial=D1", "--claim", "web-1", "--phone-home", "--wait")
+	o.sees([]string{"timeline", "m1", "--follow"}, "cycle, next boot from network")
+	o.explains("waits")
+	o.sees([]string{"timeline", "m1", "--follow"}, "action started", "write-image")
+	o.explains("write-image")
+	o.backup()
+	if err := installed(); err != nil {
+		o.t.Fatal(err)
+	}
 	if got := o.states(); got.State != hardware.StateProvisioned || got.OSUp.IsZero() {
 		o.t.Errorf("after provision --wait: %+v", got)
 	}
 	o.power("on")
-	o.timeline(hardware.ReasonClaimed, hardware.ReasonWorkflowCreated, hardware.ReasonPowerDone, hardware.ReasonBootStarted, hardware.ReasonProgramSent, hardware.ReasonScriptSent,
+	if got := o.run("issue", "list"); strings.Contains(got, "m1") {
+		o.t.Errorf("there are issues: %s", got)
+	}
+	o.timeline(hardware.ReasonClaimed, hardware.ReasonWorkflowCreated, hardware.ReasonPowerDone, hardware.ReasonBootStarted, hardware.ReasonScriptSent,
 		hardware.ReasonWorkerConnected, hardware.ReasonWorkflowStarted, hardware.ReasonActionSucceeded, hardware.ReasonWorkflowSucceeded, hardware.ReasonOSUp)
 	o.run("explain", "m1")
 	if text, err := os.ReadFile(m.Disk(0)); err != nil || len(text) < 512 || text[510] != 0x55 {
@@ -134,19 +145,41 @@ func (o *operator) install(m *lab.Machine) {
 	}
 }
 
+// explains wants the words in the first line of what explain says.
+func (o *operator) explains(words string) {
+	o.t.Helper()
+	if first, _, _ := strings.Cut(o.run("explain", "m1"), "\n"); !strings.Contains(first, words) {
+		o.t.Errorf("explain begins with %q, which has no %q", first, words)
+	}
+}
+
+// backup saves the records while the machine is installed, and restores them beside.
+func (o *operator) backup() {
+	o.t.Helper()
+	dir := workDir(o.t)
+	pass, file := filepath.Join(dir, "pass"), filepath.Join(dir, "rack.tar.zst")
+	if err := os.WriteFile(pass, []byte("correct horse battery staple\n"), 0o600); err != nil {
+		o.t.Fatal(err)
+	}
+	o.run("backup", file, "--passphrase-file", pass)
+	o.run("restore", file, "--data", filepath.Join(dir, "restored"), "--passphrase-file", pass)
+}
+
 // timeline wants these Reasons in this order, from the machine's first event on.
 func (o *operator) timeline(want ...hardware.Reason) {
 	o.t.Helper()
-	o.run("timeline", "m1", "--all")
+	if last := o.run("timeline", "m1"); !strings.Contains(last, "cycle, next boot from network") || !strings.Contains(last, "phoned home from ") {
+		o.t.Error("the timeline's last part does not go from power to the installed system")
+	}
 	var tl api.Timeline
 	o.get(&tl, "timeline", "m1", "--all")
 	left := want
 	for _, b := range tl.Boots {
-		if !slices.IsSortedFunc(b.Lines, func(a, b api.TimelineLine) int { return a.Event.First.Compare(b.Event.First) }) {
+		if !slices.IsSortedFunc(b.Lines, func(a, b api.TimelineLine) int { return a.First.Compare(b.First) }) {
 			o.t.Errorf("boot %s is not in order", b.Boot)
 		}
 		for _, l := range b.Lines {
-			if len(left) > 0 && l.Event.Reason == left[0] {
+			if len(left) > 0 && l.Reason == left[0] {
 				left = left[1:]
 			}
 		}
@@ -193,7 +226,9 @@ func (o *operator) release(m *lab.Machine) {
 		o.t.Fatal("the machine did not switch itself off after the release")
 	}
 	o.power("off")
-	o.run("timeline", "m1")
+	if last := o.run("timeline", "m1"); strings.Contains(last, "phoned home") || !strings.Contains(last, "every disk was wiped and read back") {
+		o.t.Error("the release is not a boot of its own")
+	}
 	o.run("explain", "m1")
 	var w api.Workflow
 	o.get(&w, "workflow", "get", got.Wiped.Workflow)
