@@ -17,6 +17,8 @@ import (
 
 // Images keeps the files of images in step with their records.
 type Images interface {
+	// Room says whether a file of that size fits now: an error that is noRoom.
+	Room(ctx context.Context, bytes int64) error
 	// Upload keeps what r has until io.EOF as the source of the image: it sets
 	// spec.blob and spec.bytes and calls write, which writes the record. checksum
 	// (sha256:… or sha512:…) may be empty. Nothing is kept on an error: one
@@ -150,6 +152,9 @@ func (s *server) upload(w http.ResponseWriter, r *http.Request) error {
 	if err := probe.Validate(); err != nil {
 		return err
 	}
+	if err := s.Images.Room(r.Context(), max(r.ContentLength, 0)); err != nil {
+		return err
+	}
 	err = s.Images.Upload(r.Context(), v, r.Body, v.Spec.Checksum, func(ctx context.Context) error {
 		if old == nil {
 			return s.images.add(ctx, v)
@@ -158,7 +163,7 @@ func (s *server) upload(w http.ResponseWriter, r *http.Request) error {
 		return err
 	})
 	if err != nil {
-		return err
+		return bodyLeft{err}
 	}
 	return s.images.answer(r.Context(), w, status, name)
 }

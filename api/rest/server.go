@@ -1,6 +1,7 @@
 package rest
 
 import (
+	"errors"
 	"net/http"
 
 	"github.com/go-chi/chi/v5"
@@ -90,6 +91,9 @@ func (s *server) serve(route Route) http.HandlerFunc {
 				s.refused(r, caller.Name, problem(err))
 			case api.CodePartiallyApplied:
 				s.changed(r, "done in part")
+			}
+			if errors.As(err, new(bodyLeft)) {
+				defer linger(w, r)()
 			}
 			s.fail(w, r, err)
 			return

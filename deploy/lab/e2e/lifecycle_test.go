@@ -123,7 +123,7 @@ func (o *operator) install(m *lab.Machine) {
 	}
 	installed := o.begin("provision", "m1", "--image", rig.ImageName, "--disk", "serial=D1", "--claim", "web-1", "--phone-home", "--wait")
 	o.sees([]string{"timeline", "m1", "--follow"}, "cycle, next boot from network")
-	o.explains("waits")
+	o.explains("no packet came yet")
 	o.sees([]string{"timeline", "m1", "--follow"}, "action started", "write-image")
 	o.explains("write-image")
 	o.backup()

@@ -11,6 +11,12 @@ import (
 	"github.com/rackstrap/rackstrap/workflow"
 )
 
+// Room says whether a file of that size fits now: image.ErrQuota, ErrNoSpace.
+func (m *Manager) Room(ctx context.Context, bytes int64) error {
+	m.sweep(ctx) // room that an ended workflow held
+	return m.c.Files.Room(bytes)
+}
+
 // Upload keeps what r has until io.EOF as the source of the image: it sets spec.blob
 // and spec.bytes and calls write, which writes the record. want, if not empty, is
 // sha256:<hex> or sha512:<hex> of the bytes. Nothing is kept on an error:
