@@ -1,6 +1,7 @@
 // Command demo shows the product's main job on a virtual machine: it starts the
-// appliance in a lab, registers an empty machine, powers it on, tells what
-// happens, checks the installed system over SSH, and prints where the time went.
+// appliance in a lab, registers an empty machine that is off, has it provisioned,
+// which switches it on over a power webhook, tells what happens, checks the
+// installed system over SSH, and prints where the time went.
 package main
 
 import (
@@ -15,6 +16,7 @@ import (
 	"syscall"
 	"time"
 
+	"github.com/rackstrap/rackstrap/api"
 	"github.com/rackstrap/rackstrap/deploy/lab"
 	"github.com/rackstrap/rackstrap/deploy/lab/rig"
 )
@@ -75,7 +77,7 @@ func run(ctx context.Context, args []string) error {
 	err = d.play(ctx)
 	switch {
 	case err == nil && *keep:
-		if err := d.rack.Lab.Detach(); err != nil {
+		if err := d.leave(ctx); err != nil {
 			return err
 		}
 		d.invite()
@@ -129,7 +131,7 @@ func (d *demo) prepare(ctx context.Context, dir, bin string) (err error) {
 		return err
 	}
 	d.say.step(fmt.Sprintf("rackstrap apply: hardware %s, MAC %s, address %s", machineName, machineMAC, d.rack.Addr(machineAddr)))
-	d.machine, err = d.rack.AddMachine(ctx, lab.MachineSpec{
+	d.machine, err = d.rack.AddPowered(ctx, lab.MachineSpec{
 		Name: machineName, MAC: machineMAC, Firmware: d.firmware, RAM: 512, CPUs: 2,
 		Disks: []lab.DiskSpec{{Size: diskSize, Serial: "DEMO-DISK-1"}},
 	}, machineAddr)
@@ -138,13 +140,9 @@ func (d *demo) prepare(ctx context.Context, dir, bin string) (err error) {
 
 // play installs the machine and checks it.
 func (d *demo) play(ctx context.Context) error {
-	w, err := d.rack.Install(ctx, machineName, nil)
-	if err != nil {
-		return err
-	}
-	d.say.step(fmt.Sprintf("rackstrap workflow create: %s; power on (%s, 512 MB RAM, empty %d GB disk)", w.Meta.Name, d.firmware, diskSize>>30))
 	d.started = time.Now()
-	if err := d.machine.PowerOn(ctx); err != nil {
+	d.say.step(fmt.Sprintf("rackstrap provision %s --image %s (%s, 512 MB RAM, empty %d GB disk; it is off)", machineName, rig.ImageName, d.firmware, diskSize>>30))
+	if _, err := d.rack.Appliance.Client.Provision(ctx, machineName, api.Provision{Image: rig.ImageName}); err != nil {
 		return err
 	}
 	if err := d.follow(ctx); err != nil {
@@ -171,19 +169,30 @@ func (d *demo) play(ctx context.Context) error {
 	return d.table(ctx)
 }
 
+// leave lets all go on without this process, which was the power controller: from
+// then on a person would have to switch the machine.
+func (d *demo) leave(ctx context.Context) error {
+	noPower := map[string]any{"spec": map[string]any{"power": nil}}
+	if _, err := d.rack.Appliance.Client.Hardware.Patch(ctx, machineName, 0, noPower); err != nil {
+		return err
+	}
+	return d.rack.Lab.Detach()
+}
+
 // invite says how to look at what was left running.
 func (d *demo) invite() {
 	a := d.rack.Appliance
 	ns := d.rack.Lab.Name()
 	fmt.Printf(`
 It all goes on running. Look at it:
-  export RACKSTRAP_SOCKET=%s
+  export RACKSTRAP_SOCKET=%[1]s
   bin/rackstrap hardware list
-  bin/rackstrap timeline %s
+  bin/rackstrap timeline %[2]s
+  bin/rackstrap explain %[2]s
   bin/rackstrap workflow list
-  ip netns exec %s ssh -i %s -o StrictHostKeyChecking=no -o UserKnownHostsFile=/dev/null debian@%s
-  less %s
-  less %s
+  ip netns exec %[3]s ssh -i %[4]s -o StrictHostKeyChecking=no -o UserKnownHostsFile=/dev/null debian@%[5]s
+  less %[6]s
+  less %[7]s
 Remove it: make demo-down
 `, a.Socket, machineName, ns, filepath.Join(d.rack.Lab.Dir(), "id_ed25519"), d.rack.Addr(machineAddr), a.Log, d.machine.SerialLog())
 }
