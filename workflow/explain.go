@@ -173,9 +173,12 @@ func (s *Snapshot) retryAt(a *Action) string {
 	return "now"
 }
 
+// progressWords is how far the running attempt is; what is known may still be of the
+// action before.
 func (s *Snapshot) progressWords() string {
 	p := s.Progress
-	if p == nil || p.Done <= 0 {
+	a, n := s.action()
+	if p == nil || p.Done <= 0 || a == nil || p.Action != n-1 || p.Attempt != len(a.Attempts)-1 {
 		return ""
 	}
 	if p.Total > 0 {

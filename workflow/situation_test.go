@@ -184,7 +184,8 @@ func situations() []situation {
 		{"the worker is too old", with(plain(), install(20*m), boots(2*m, m, hardware.PhaseKernel), saw("01B", hardware.ReasonInitramfsSent, "", m), saw("01B", hardware.ReasonWorkerTooOld, "from 10.0.0.5", m))},
 		{"cycled while it hung", with(plain(), install(20*m), boots(15*m, 12*m, hardware.PhaseScript), webhook(2*m))},
 		{"the worker is there, nothing has begun", with(plain(), install(m), boots(m, m, hardware.PhaseWorker), func(s *Snapshot) { s.WorkerConnected = true })},
-		{"works", running(func(s *Snapshot) { s.Progress = &Progress{Done: 350e6, Total: 1000e6} })},
+		{"works", running(func(s *Snapshot) { s.Progress = &Progress{Action: 1, Done: 350e6, Total: 1000e6} })},
+		{"works, and what is known is of the action before", running(func(s *Snapshot) { s.Progress = &Progress{Done: 6e6, Total: 6e6} })},
 		{"works, paused", running(fails(0, "x"), func(s *Snapshot) {
 			s.Workflow.Status.Actions[1].Attempts = nil
 			s.Workflow.Status.Message = "waits: the record says allowWorkflow: false"
