@@ -98,9 +98,15 @@ func TestPhoneHome(t *testing.T) {
 	if code, _ := ask(t, h, "POST", "10.0.0.5", url); code != 404 {
 		t.Errorf("after another install: %d", code)
 	}
-	now = now.Add(scopePhone.life() + time.Second)
-	if code, _ := ask(t, h, "POST", "10.0.0.5", url); code != 404 {
-		t.Errorf("after its end: %d", code)
+	own := "/seed/" + seedsOf(s, &now).token(scopePhone, again) + "/phone-home"
+	for _, x := range []struct {
+		later time.Duration
+		code  int
+	}{{0, 200}, {scopePhone.life(), 200}, {time.Second, 404}} {
+		now = now.Add(x.later)
+		if code, _ := ask(t, h, "POST", "10.0.0.5", own); code != x.code {
+			t.Errorf("%v later: %d, want %d", x.later, code, x.code)
+		}
 	}
 }
 
