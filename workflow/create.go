@@ -65,16 +65,6 @@ func (e *Engine) prepare(ctx context.Context, name string, spec WorkflowSpec) (*
 	if err != nil {
 		return nil, err
 	}
-	for i := range actions {
-		// an image that is not there is better known before the disk is wiped
-		if actions[i].Kind == KindImageWrite {
-			_, err := e.c.Resolve(ctx, h, nil, &actions[i])
-			c.Add(fmt.Sprintf("actions[%d] (%s)", i, actions[i].Name), err)
-		}
-	}
-	if err := c.Err(); err != nil {
-		return nil, err
-	}
 	w := &Workflow{
 		Meta: hardware.Meta{Name: name, Created: now},
 		Spec: spec,
@@ -84,6 +74,15 @@ func (e *Engine) prepare(ctx context.Context, name string, spec WorkflowSpec) (*
 		},
 	}
 	w.Spec.Params = maps.Clone(spec.Params)
+	for i := range actions {
+		// What is wrong is better known before the disk is wiped. That the image does not
+		// fit is found here, and that a seed cannot be made.
+		_, err := e.c.Resolve(ctx, h, w, &actions[i])
+		c.Add(fmt.Sprintf("actions[%d] (%s)", i, actions[i].Name), err)
+	}
+	if err := c.Err(); err != nil {
+		return nil, err
+	}
 	if b, err := json.Marshal(w); err != nil || len(b) > maxWorkflow {
 		c.Addf("spec.params", "and the rendered actions have %d bytes together, the limit is %d", len(b), maxWorkflow)
 		return nil, c.Err()

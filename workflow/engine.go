@@ -21,7 +21,10 @@ type Config struct {
 	HardwareByName func(ctx context.Context, name string) (*hardware.Hardware, error)
 	// Resolve replaces what only the appliance knows in the options of an action
 	// that is about to be sent: images by URL and checksum, seeds by text. Its
-	// error ends the attempt for good.
+	// error ends the attempt for good. It is asked of each action of a new workflow
+	// too, which has no uid yet and whose machine may not have booted: an error
+	// refuses the workflow then, and what only a boot tells must not be one. An error
+	// quotes nothing of a seed.
 	Resolve func(ctx context.Context, h *hardware.Hardware, w *Workflow, a *Action) (json.RawMessage, error)
 	// Logs keeps what an attempt writes.
 	Logs Logs

@@ -11,6 +11,7 @@ import (
 
 	"github.com/rackstrap/rackstrap/api/metadata"
 	"github.com/rackstrap/rackstrap/hardware"
+	"github.com/rackstrap/rackstrap/worker/netconfig"
 	"github.com/rackstrap/rackstrap/workflow"
 )
 
@@ -26,15 +27,14 @@ func (r resolver) resolve(ctx context.Context, h *hardware.Hardware, w *workflow
 	if err != nil {
 		return nil, err
 	}
+	if w != nil && w.Meta.UID == "" {
+		r, w = r.draft(w)
+	}
 	switch o := o.(type) {
 	case *workflow.ImageWrite:
 		err = r.imageWrite(ctx, h, o)
 	case *workflow.NetworkConfig:
-		if o.Config == "" {
-			var b []byte
-			b, err = metadata.NetworkConfig(h, r.seeds.subnets())
-			o.Config = string(b)
-		}
+		err = r.network(h, o)
 	case *workflow.CloudInit:
 		err = r.cloudInit(ctx, h, w, o)
 	case *workflow.Ignition:
@@ -46,6 +46,29 @@ func (r resolver) resolve(ctx context.Context, h *hardware.Hardware, w *workflow
 		return nil, err
 	}
 	return json.Marshal(o)
+}
+
+// draft is for a workflow that nobody started yet. It has no uid, and its machine may
+// have had no boot that knows our address; all else is found wrong as it will be.
+func (r resolver) draft(w *workflow.Workflow) (resolver, *workflow.Workflow) {
+	s, d := *r.seeds, *w
+	s.base = func(context.Context, string) (string, error) { return "http://appliance.invalid", nil }
+	d.Meta.UID = "draft"
+	return resolver{image: r.image, seeds: &s}, &d
+}
+
+// network makes the configuration of the record, or looks at the given one, which the
+// worker would refuse on a disk that is wiped by then.
+func (r resolver) network(h *hardware.Hardware, o *workflow.NetworkConfig) error {
+	if o.Config != "" {
+		if _, err := netconfig.Parse(o.Config); err != nil {
+			return fmt.Errorf("config: %w", err)
+		}
+		return nil
+	}
+	b, err := metadata.NetworkConfig(h, r.seeds.subnets())
+	o.Config = string(b)
+	return err
 }
 
 // imageWrite replaces an image's name by its source and checksum.
@@ -84,13 +107,13 @@ func (r resolver) imageWrite(ctx context.Context, h *hardware.Hardware, o *workf
 
 // cloudInit writes out the whole seed, or the pointer to a served one.
 func (r resolver) cloudInit(ctx context.Context, h *hardware.Hardware, w *workflow.Workflow, o *workflow.CloudInit) error {
+	f, err := r.seeds.seed(ctx, h, w, metadata.Input{UserData: o.UserData, VendorData: o.VendorData, MetaData: o.MetaData})
+	if err != nil {
+		return err
+	}
 	if o.Serve {
 		p, err := r.seeds.pointer(ctx, h, w)
 		*o = workflow.CloudInit{Disk: o.Disk, Partition: o.Partition, MetaData: p}
-		return err
-	}
-	f, err := r.seeds.seed(ctx, h, w, metadata.Input{UserData: o.UserData, VendorData: o.VendorData, MetaData: o.MetaData})
-	if err != nil {
 		return err
 	}
 	o.UserData, o.MetaData = string(f[metadata.FileUserData]), string(f[metadata.FileMetaData])
@@ -114,6 +137,11 @@ func ignition(h *hardware.Hardware, o *workflow.Ignition) error {
 // seedPartition writes out the whole seed; what the action gives of it goes byte by
 // byte, except for meta-data that lacks something of ours.
 func (r resolver) seedPartition(ctx context.Context, h *hardware.Hardware, w *workflow.Workflow, o *workflow.SeedPartition) error {
+	if o.NetworkConfig != "" {
+		if err := netconfig.Check(o.NetworkConfig); err != nil {
+			return fmt.Errorf("networkConfig: %w", err)
+		}
+	}
 	f, err := r.seeds.partition(ctx, h, w, o)
 	if err != nil {
 		return err

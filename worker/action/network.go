@@ -10,13 +10,14 @@ import (
 
 	"go.yaml.in/yaml/v3"
 
+	"github.com/rackstrap/rackstrap/worker/netconfig"
 	"github.com/rackstrap/rackstrap/workflow"
 )
 
 // networkConfig writes the network configuration with one renderer.
 func networkConfig(ctx context.Context, env Env, o workflow.NetworkConfig) (Result, error) {
-	if _, err := parseNetwork(o.Config); err != nil {
-		return Result{}, permanent(err)
+	if _, err := netconfig.Parse(o.Config); err != nil {
+		return Result{}, permanentf("config: %w", err)
 	}
 	warnMACs(env, o.Config)
 	return withTarget(ctx, env, o.Disk, o.Partition, func(t *target) (Result, error) {
@@ -32,9 +33,9 @@ func networkConfig(ctx context.Context, env Env, o workflow.NetworkConfig) (Resu
 
 // render writes the document for one renderer.
 func render(env Env, t *tree, renderer, config string) error {
-	doc, err := parseNetwork(config)
+	doc, err := netconfig.Parse(config)
 	if err != nil {
-		return permanent(err)
+		return permanentf("config: %w", err)
 	}
 	switch renderer {
 	case "nocloud":
@@ -59,30 +60,6 @@ func chooseRenderer(t *tree, asked string) (string, error) {
 		return "networkd", nil
 	}
 	return "", permanentf("the system has neither cloud-init nor netplan nor systemd-networkd (write its configuration with file.write)")
-}
-
-// parseNetwork reads a network-config version 2 document, with or without the
-// `network:` around it, as its mapping.
-func parseNetwork(config string) (*yaml.Node, error) {
-	doc, err := parseYAML(config)
-	if err != nil {
-		return nil, fmt.Errorf("config: %w", err)
-	}
-	if inner := valueOf(doc, "network"); inner != nil && len(doc.Content) == 2 {
-		if inner.Kind != yaml.MappingNode {
-			return nil, fmt.Errorf("config: network is no mapping")
-		}
-		doc = inner
-	}
-	if v := valueOf(doc, "version"); v == nil || v.Value != "2" {
-		return nil, fmt.Errorf("config: is no network-config version 2 document (begin it with `version: 2`)")
-	}
-	// Decoding looks for keys that are there twice, and bounds what aliases bring.
-	var all any
-	if err := doc.Decode(&all); err != nil {
-		return nil, fmt.Errorf("config: %w", err)
-	}
-	return doc, nil
 }
 
 // warnMACs says when the configuration is for none of the machine's NICs: the
@@ -139,14 +116,14 @@ func unpinNetwork(env Env, t *tree) error {
 		if err != nil {
 			return err
 		}
-		cfg, err := parseYAML(string(b))
-		if errors.Is(err, errTooMuch) {
+		cfg, err := netconfig.Mapping(string(b))
+		if errors.Is(err, netconfig.ErrTooMuch) {
 			return permanentf("/%s/%s of the image: %w (remove it from the image, or set renderer: netplan)", dir, name, err)
 		}
 		if err != nil {
 			continue // cloud-init ignores it too
 		}
-		if valueOf(cfg, "network") == nil {
+		if netconfig.Value(cfg, "network") == nil {
 			continue
 		}
 		if len(cfg.Content) > 2 {

@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"strings"
 	"testing"
+
+	"github.com/rackstrap/rackstrap/worker/netconfig"
 )
 
 const networkdWant = `== etc/systemd/network/10-rackstrap-0.link 0644
@@ -96,7 +98,7 @@ func TestRenderNetworkdRefuses(t *testing.T) {
 		}
 	}
 	for _, doc := range []string{"", "version: 1", "network: 3", "a: [", "- x"} {
-		if _, err := parseNetwork(doc); err == nil {
+		if _, err := netconfig.Parse(doc); err == nil {
 			t.Errorf("%q was accepted", doc)
 		}
 	}

@@ -7,13 +7,15 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/rackstrap/rackstrap/worker/netconfig"
 )
 
 // The file of netplan has what was given: its order, its quotes, the values of
 // aliases; not its comments.
 func TestRenderNetplan(t *testing.T) {
 	t.Parallel()
-	doc, err := parseNetwork(`# site
+	doc, err := netconfig.Parse(`# site
 network:
   version: 2
   ethernets:
@@ -61,7 +63,7 @@ func TestHostileNetwork(t *testing.T) {
 	for name, tt := range map[string]struct{ doc, wrong string }{
 		"many keys":  {"version: 2\n" + keys.String(), ""},
 		"too many":   {"version: 2\n" + keys.String() + keys.String(), "longer than is read"},
-		"too long":   {"version: 2\nx: " + strings.Repeat("x", maxYAML), "longer than is read"},
+		"too long":   {"version: 2\nx: " + strings.Repeat("x", netconfig.MaxBytes), "longer than is read"},
 		"deep":       {"version: 2\nx:\n " + strings.Repeat("- ", 100_000), "depth"},
 		"bomb":       {bomb, "excessive aliasing"},
 		"long alias": {text, "aliases followed"},
@@ -70,7 +72,7 @@ func TestHostileNetwork(t *testing.T) {
 		"twice":      {"version: 2\nversion: 2", "already defined"},
 		"two":        {"version: 2\n---\nversion: 2", "more than one document"},
 	} {
-		doc, err := parseNetwork(tt.doc)
+		doc, err := netconfig.Parse(tt.doc)
 		if err == nil {
 			_, err = renderNetplan(doc)
 		}
@@ -112,7 +114,7 @@ func TestUnpinNetwork(t *testing.T) {
 	if got, err := tr.list("etc/cloud/cloud.cfg.d"); err != nil || strings.Join(got, " ") != "2.cfg 3.cfg 4.cfg" {
 		t.Errorf("left: %v, %v", got, err)
 	}
-	put("5.cfg", strings.Repeat("# comment\n", maxYAMLValues+1))
+	put("5.cfg", strings.Repeat("# comment\n", netconfig.MaxValues+1))
 	if err := unpinNetwork(env, tr); err == nil || !IsPermanent(err) || !strings.Contains(err.Error(), "5.cfg") {
 		t.Errorf("got %v", err)
 	}
