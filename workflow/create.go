@@ -136,7 +136,7 @@ func mayStart(h *hardware.Hardware, w *Workflow) error {
 	s := h.Status
 	switch {
 	case s.State == hardware.StateReleasing && !w.releases():
-		c.Addf("spec.hardware", "%q is being released (wait for it: rackstrap wait hardware/%s --state available)", h.Meta.Name, h.Meta.Name)
+		c.Addf("spec.hardware", "%q is being released (wait for it: rackstrap wait %s --state available)", h.Meta.Name, h.Meta.Name)
 	case w.releases():
 	case s.Quarantined():
 		c.Addf("spec.hardware", "%q is in quarantine: %d installs or wipes failed in a row (look into it, then type: rackstrap hardware accept %s)", h.Meta.Name, s.Failures, h.Meta.Name)
