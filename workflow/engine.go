@@ -74,6 +74,8 @@ type machine struct {
 	wake    time.Time
 	current *Assignment // the attempt that runs
 	ended   bool        // a workflow ended since its issues were looked at
+	// switching is the workflow for which its power controller is at work.
+	switching string
 }
 
 // NewEngine makes an Engine; Run must be called for time to pass.

@@ -346,6 +346,27 @@ func TestPowerEndsABoot(t *testing.T) {
 	}
 }
 
+// TestPowerIsAskedOnceAtATime: a controller that is slow is not asked for a second
+// cycle, which would cut the boot short that the first one brings.
+func TestPowerIsAskedOnceAtATime(t *testing.T) {
+	t.Parallel()
+	r := newRig(t)
+	uid := r.hw.Meta.UID
+	r.power.mu.Lock() // it is at work until this is given back
+	r.install(false)
+	r.must(r.e.SetHold(r.ctx, uid, true))
+	r.must(r.e.SetHold(r.ctx, uid, false)) // would switch it again
+	r.power.mu.Unlock()
+	r.await(func(s hardware.Status) bool { return s.Power.Tries == 1 })
+	_, err := r.e.Power(r.ctx, uid, "status", "")
+	r.must(err)
+	r.power.mu.Lock()
+	defer r.power.mu.Unlock()
+	if want := []string{"m1 cycle network", "m1 status"}; !slices.Equal(r.power.asked, want) {
+		t.Errorf("asked for %q", r.power.asked)
+	}
+}
+
 func TestPowerIsAskedForAWorkflow(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)

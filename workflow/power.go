@@ -78,7 +78,9 @@ func (e *Engine) power(ctx context.Context, h *hardware.Hardware, action, nextBo
 			if p.State == was.State && p.Error == was.Error {
 				return nil, nil // asked often, and nothing new
 			}
-			detail += ": " + string(p.State)
+			if err == nil {
+				detail += ": " + string(p.State)
+			}
 		} else {
 			p.Asked, p.AskedAt = action, asked
 		}
@@ -103,8 +105,14 @@ func (e *Engine) power(ctx context.Context, h *hardware.Hardware, action, nextBo
 }
 
 // netboot makes a machine netboot for its workflow, in the background. A machine
-// that would not be given the worker is left alone. The caller holds m.mu.
+// that would not be given the worker is left alone, and so is one whose controller
+// is still at it for this workflow: another cycle would cut the boot short. The
+// caller holds m.mu.
 func (e *Engine) netboot(uid, workflow string) {
+	m := e.machine(uid)
+	if m.switching == workflow {
+		return
+	}
 	e.mu.Lock()
 	ctx := e.running
 	if ctx == nil || e.c.Power == nil || ctx.Err() != nil {
@@ -113,13 +121,32 @@ func (e *Engine) netboot(uid, workflow string) {
 	}
 	e.errands.Add(1)
 	e.mu.Unlock()
+	m.switching = workflow
 	go func() {
 		defer e.errands.Done()
-		h, mc, err := e.load(ctx, uid)
-		if err != nil || e.Connected(uid) || NextBoot(h, e.isActive(ctx, mc)).Target != hardware.TargetWorker {
-			return
+		if h := e.needsSwitch(ctx, m, workflow); h != nil {
+			// what went wrong is in the timeline and an issue
+			_, _ = e.power(ctx, h, "cycle", "network", workflow)
+			m.mu.Lock()
+			defer m.mu.Unlock()
+			if m.switching == workflow {
+				m.switching = ""
+			}
 		}
-		// what went wrong is in the timeline and an issue
-		_, _ = e.power(ctx, h, "cycle", "network", workflow)
 	}()
+}
+
+// needsSwitch is the machine, if it would be given the worker and has none; else nil,
+// and whoever asks next is not in the way of anybody.
+func (e *Engine) needsSwitch(ctx context.Context, m *machine, workflow string) *hardware.Hardware {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	h, mc, err := e.load(ctx, m.uid)
+	if err != nil || m.session != nil || NextBoot(h, e.isActive(ctx, mc)).Target != hardware.TargetWorker {
+		if m.switching == workflow {
+			m.switching = ""
+		}
+		return nil
+	}
+	return h
 }
