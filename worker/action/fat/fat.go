@@ -30,7 +30,7 @@ const Size = 32 << 20
 // Make makes a FAT16 file system of [Size] bytes on sectors of that many bytes. It
 // returns its beginning, up to the end of the last file; what follows is to be zero.
 // It returns an error for a label or a name that FAT cannot have, and for files that
-// are too large.
+// are too large, too many or have too long names together.
 func Make(label string, sector int, files []File) ([]byte, error) {
 	if len(label) == 0 || len(label) > 11 || !plain(label) {
 		return nil, fmt.Errorf("%q is no label of a FAT file system (1 to 11 letters or digits)", label)
@@ -72,6 +72,9 @@ func Make(label string, sector int, files []File) ([]byte, error) {
 		short := alias(f.Name, taken)
 		dir = append(dir, longName(f.Name, short)...)
 		dir = append(dir, entry(short, attrFile, first, len(f.Content))...)
+		if len(dir) > rootEntries*32 {
+			return nil, fmt.Errorf("file %s: the directory has no room for its name (%d entries; a file takes one, and one for each 13 letters)", f.Name, rootEntries)
+		}
 	}
 	copy(out, g.boot(label, crc32.ChecksumIEEE(out)))
 	for n := range 2 {

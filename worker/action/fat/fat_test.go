@@ -2,6 +2,7 @@ package fat
 
 import (
 	"bytes"
+	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -87,21 +88,55 @@ func TestMakeRefuses(t *testing.T) {
 		sector int
 		files  []File
 	}{
-		"no label":    {"", 512, nil},
-		"long label":  {"twelve-chars", 512, nil},
-		"odd label":   {"ci/data", 512, nil},
-		"odd sector":  {"cidata", 2048, nil},
-		"no name":     {"cidata", 512, []File{{}}},
-		"a path":      {"cidata", 512, []File{{Name: "a/b"}}},
-		"not ASCII":   {"cidata", 512, []File{{Name: "é"}}},
-		"twice":       {"cidata", 512, []File{{Name: "a"}, {Name: "a"}}},
-		"too large":   {"cidata", 512, []File{{"a", make([]byte, Size)}}},
-		"too many":    {"cidata", 512, make([]File, 65)},
-		"only a dot":  {"cidata", 512, []File{{Name: "."}}},
-		"ends in dot": {"cidata", 512, []File{{Name: "a."}}},
+		"no label":       {"", 512, nil},
+		"long label":     {"twelve-chars", 512, nil},
+		"odd label":      {"ci/data", 512, nil},
+		"odd sector":     {"cidata", 2048, nil},
+		"no name":        {"cidata", 512, []File{{}}},
+		"a path":         {"cidata", 512, []File{{Name: "a/b"}}},
+		"not ASCII":      {"cidata", 512, []File{{Name: "é"}}},
+		"twice":          {"cidata", 512, []File{{Name: "a"}, {Name: "a"}}},
+		"too large":      {"cidata", 512, []File{{"a", make([]byte, Size)}}},
+		"too many":       {"cidata", 512, make([]File, 65)},
+		"only a dot":     {"cidata", 512, []File{{Name: "."}}},
+		"ends in dot":    {"cidata", 512, []File{{Name: "a."}}},
+		"long names":     {"cidata", 512, longNames(64, 200)},
+		"one entry more": {"cidata", 512, append(longNames(56, 92), File{Name: strings.Repeat("z", 79)})},
 	} {
 		if _, err := Make(tc.label, tc.sector, tc.files); err == nil {
 			t.Errorf("%s: no error", name)
 		}
+	}
+}
+
+// longNames are empty files with names of that many letters.
+func longNames(n, letters int) []File {
+	var out []File
+	for i := range n {
+		out = append(out, File{Name: fmt.Sprintf("%0*d", letters, i)})
+	}
+	return out
+}
+
+// TestFullDirectory: a root directory whose last entry is used is still one.
+func TestFullDirectory(t *testing.T) {
+	t.Parallel()
+	files := append(longNames(56, 92), File{strings.Repeat("z", 78), []byte("the last")})
+	fs, err := Make("cidata", 512, files)
+	if err != nil {
+		t.Fatal(err)
+	}
+	file := filepath.Join(t.TempDir(), "fs")
+	if err := os.WriteFile(file, fs, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Truncate(file, Size); err != nil {
+		t.Fatal(err)
+	}
+	if out := tool(t, "fsck.vfat", "-n", "-v", file); !strings.Contains(out, " 58 files") /* the label, too */ {
+		t.Errorf("fsck.vfat: %s", out)
+	}
+	if got := tool(t, "mtype", "-i", file, "::"+files[56].Name); got != "the last" {
+		t.Errorf("the last file is %q", got)
 	}
 }
