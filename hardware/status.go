@@ -93,8 +93,10 @@ type DiskFact struct {
 	Model      string `json:"model,omitempty"`
 	Transport  string `json:"transport,omitempty"` // nvme, sata, sas, virtio, usb, …
 	Rotational bool   `json:"rotational,omitempty"`
-	ReadOnly   bool   `json:"readOnly,omitempty"`
-	Removable  bool   `json:"removable,omitempty"`
+	// ReadOnly: no action can write it, because it is write-protected or its zones are
+	// managed by the host.
+	ReadOnly  bool `json:"readOnly,omitempty"`
+	Removable bool `json:"removable,omitempty"`
 }
 
 // NICFact is one network interface as the worker's kernel sees it.
@@ -117,21 +119,24 @@ const (
 // characters; what a hostile machine sends becomes short plain text.
 func (f *Facts) Cap() {
 	for _, s := range []*string{&f.Firmware, &f.SecureBoot, &f.Arch, &f.CPUModel, &f.Vendor, &f.Product, &f.Serial, &f.UUID, &f.Kernel, &f.Worker} {
-		*s = PlainText(*s, maxFactText)
+		*s = FactText(*s)
 	}
 	f.Disks = f.Disks[:min(len(f.Disks), maxFactDisks)]
 	for i := range f.Disks {
 		d := &f.Disks[i]
 		for _, s := range []*string{&d.Path, &d.Serial, &d.WWN, &d.Model, &d.Transport} {
-			*s = PlainText(*s, maxFactText)
+			*s = FactText(*s)
 		}
 	}
 	f.NICs = f.NICs[:min(len(f.NICs), maxFactNICs)]
 	for i := range f.NICs {
 		n := &f.NICs[i]
-		n.Name, n.Driver = PlainText(n.Name, maxFactText), PlainText(n.Driver, maxFactText)
+		n.Name, n.Driver = FactText(n.Name), FactText(n.Driver)
 	}
 }
+
+// FactText is s as facts hold it: [PlainText], and short.
+func FactText(s string) string { return PlainText(s, maxFactText) }
 
 // PlainText makes s valid UTF-8 without control characters, of at most limit bytes.
 func PlainText(s string, limit int) string {

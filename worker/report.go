@@ -23,7 +23,7 @@ func report(a *workerpb.Assign, res action.Result, err, cause error) *workerpb.R
 	}
 	if err == nil {
 		for _, d := range res.Wiped {
-			r.Wiped = append(r.Wiped, &workerpb.WipedDisk{Path: d.Path, Serial: hardware.PlainText(d.Serial, maxNote), Bytes: d.Bytes, Method: d.Method, Verified: d.Verified})
+			r.Wiped = append(r.Wiped, &workerpb.WipedDisk{Path: d.Path, Serial: hardware.FactText(d.Serial), Bytes: d.Bytes, Method: d.Method, Verified: d.Verified})
 		}
 	}
 	if err != nil {

@@ -46,6 +46,12 @@ func (r *rig) run(xid uint32, report func(*workflow.Assign) workflow.Report) {
 	_, tok := r.boot(xid)
 	s := r.attach(tok, newKey(), nil)
 	r.must(s.Facts(r.ctx, &hardware.Facts{CPUs: 2, Disks: []hardware.DiskFact{{Path: "/dev/sda", Bytes: 1 << 30}, {Path: "/dev/sr0", Removable: true, Bytes: 1 << 20}}}))
+	r.work(s, report)
+}
+
+// work ends every action of an attached worker as the test says.
+func (r *rig) work(s *workflow.Session, report func(*workflow.Assign) workflow.Report) {
+	r.t.Helper()
 	for {
 		cmds := s.Take()
 		i := slices.IndexFunc(cmds, func(c workflow.Command) bool { return c.Assign != nil })
@@ -146,6 +152,24 @@ func TestReleaseOfADiskThatWasNotWiped(t *testing.T) {
 	})
 	if s := r.status(); s.State != hardware.StateFailed {
 		t.Errorf("one fixed disk was not wiped, and the machine is %s", s.State)
+	}
+}
+
+// A machine without a fixed disk has nothing to prove.
+func TestReleaseWithoutADisk(t *testing.T) {
+	t.Parallel()
+	r := newRig(t)
+	r.install(false)
+	r.run(1, fine)
+	_, _, err := r.e.Release(r.ctx, r.hw.Meta.UID, workflow.ReleaseInput{})
+	r.must(err)
+	r.pass(3 * time.Second)
+	_, tok := r.boot(2)
+	s := r.attach(tok, newKey(), nil)
+	r.must(s.Facts(r.ctx, &hardware.Facts{CPUs: 2, Disks: []hardware.DiskFact{{Path: "/dev/sdb", Removable: true, Bytes: 1 << 20}}}))
+	r.work(s, fine)
+	if s := r.status(); s.State != hardware.StateAvailable || s.Wiped == nil || len(s.Wiped.Disks) > 0 {
+		t.Errorf("%+v", s)
 	}
 }
 

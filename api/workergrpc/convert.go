@@ -92,7 +92,7 @@ func fromWiped(all []*workerpb.WipedDisk) []hardware.WipedDisk {
 			return nil
 		}
 		out = append(out, hardware.WipedDisk{
-			Path: hardware.PlainText(d.GetPath(), 256), Serial: hardware.PlainText(d.GetSerial(), 128),
+			Path: hardware.FactText(d.GetPath()), Serial: hardware.FactText(d.GetSerial()),
 			Bytes: d.GetBytes(), Method: d.GetMethod(), Verified: d.GetVerified(),
 		})
 	}

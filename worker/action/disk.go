@@ -5,9 +5,9 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
-	"strconv"
 	"strings"
 
+	"github.com/rackstrap/rackstrap/worker/block"
 	"github.com/rackstrap/rackstrap/workflow"
 )
 
@@ -19,74 +19,26 @@ type disk struct {
 	size   int64  // bytes
 	serial string // empty where the disk has none
 	wwn    string
-	usable bool   // may be chosen without being named by its path
-	why    string // when not
+	usable bool      // may be chosen without being named by its path
+	why    block.Why // when not
+	locked block.Why // why it cannot be written, whatever else it is
 }
-
-// whyReadOnly is why a disk with a write protection cannot be used.
-const whyReadOnly = "read-only"
-
-// virtual are the names of block devices that are no disks. The rest of
-// /sys/block that is not wanted is told by its attributes.
-var virtual = []string{"loop", "ram", "zram", "dm-", "md", "sr", "fd", "nbd", "mtdblock"}
 
 // disks lists the disks, sorted by name, those that cannot be used included.
 func disks(sys Sys) ([]disk, error) {
-	entries, err := os.ReadDir(sys.block())
+	all, err := block.List(os.DirFS(sys.block()))
 	if err != nil {
 		return nil, err
 	}
 	var out []disk
-	for _, e := range entries {
-		dir := filepath.Join(sys.block(), e.Name())
-		if attr(dir, "hidden") == "1" { // one path of a multipath NVMe disk
-			continue
-		}
-		sectors, _ := strconv.ParseInt(attr(dir, "size"), 10, 64)
-		d := disk{
-			name: e.Name(), path: filepath.Join(sys.dev(), strings.ReplaceAll(e.Name(), "!", "/")), sys: dir,
-			size:   sectors * 512, // whatever the sector size of the disk is
-			serial: serial(dir),
-			wwn:    firstAttr(dir, "wwid", "device/wwid"),
-		}
-		d.why = unusable(d)
-		d.usable = d.why == ""
-		out = append(out, d)
+	for _, d := range all {
+		out = append(out, disk{
+			name: d.Name, path: filepath.Join(sys.dev(), d.Path), sys: filepath.Join(sys.block(), d.Name),
+			size: d.Bytes, serial: d.Serial, wwn: d.WWN,
+			usable: d.Why == "", why: d.Why, locked: d.Locked,
+		})
 	}
 	return out, nil
-}
-
-func unusable(d disk) string {
-	switch {
-	case slices.ContainsFunc(virtual, func(p string) bool {
-		rest, ok := strings.CutPrefix(d.name, p)
-		return ok && (rest == "" || rest[0] >= '0' && rest[0] <= '9')
-	}):
-		return "no disk"
-	case attr(d.sys, "removable") == "1":
-		return "removable"
-	case attr(d.sys, "ro") == "1":
-		return whyReadOnly
-	case d.size == 0:
-		return "empty"
-	case strings.HasPrefix(d.name, "mmcblk") && (strings.Contains(d.name, "boot") || strings.Contains(d.name, "rpmb")):
-		return "boot area"
-	}
-	return ""
-}
-
-// serial reads what the drivers offer: virtio-blk and NVMe an attribute, SCSI
-// and ATA the page 0x80 of the vital product data (SPC-5, 7.7.17), whose first
-// four bytes are a header.
-func serial(dir string) string {
-	if s := firstAttr(dir, "serial", "device/serial"); s != "" {
-		return s
-	}
-	page, err := os.ReadFile(filepath.Join(dir, "device/vpd_pg80"))
-	if err != nil || len(page) < 4 {
-		return ""
-	}
-	return strings.Trim(string(page[4:]), " \x00\n")
 }
 
 func attr(dir, name string) string {
@@ -97,22 +49,13 @@ func attr(dir, name string) string {
 	return strings.Trim(string(b), " \x00\n\t")
 }
 
-func firstAttr(dir string, names ...string) string {
-	for _, n := range names {
-		if s := attr(dir, n); s != "" {
-			return s
-		}
-	}
-	return ""
-}
-
 func (d disk) String() string {
 	s := fmt.Sprintf("%s (%s", d.path, bytesText(d.size))
 	if d.serial != "" {
 		s += ", serial " + d.serial
 	}
 	if !d.usable {
-		s += ", " + d.why
+		s += ", " + string(d.why)
 	}
 	return s + ")"
 }
@@ -176,7 +119,7 @@ func chooseByPath(all []disk, path string) (disk, error) {
 		if d.path != path {
 			continue
 		}
-		if d.size == 0 || d.why == whyReadOnly {
+		if d.size == 0 || d.locked != "" {
 			return disk{}, permanentf("disk %s cannot be written: it is %s", path, unusableText(d))
 		}
 		return d, nil
@@ -187,11 +130,11 @@ func chooseByPath(all []disk, path string) (disk, error) {
 	return disk{}, permanentf("disk %s is not there; found %s", path, list(all))
 }
 
-func unusableText(d disk) string {
-	if d.why == whyReadOnly {
-		return d.why
+func unusableText(d disk) block.Why {
+	if d.locked != "" {
+		return d.locked
 	}
-	return "empty"
+	return block.Empty
 }
 
 func chooseBySerial(usable []disk, wanted string) (disk, error) {
@@ -214,7 +157,7 @@ func chooseBySerial(usable []disk, wanted string) (disk, error) {
 func list(all []disk) string {
 	var s []string
 	for _, d := range all {
-		if d.why != "no disk" {
+		if d.why != block.NoDisk {
 			s = append(s, d.String())
 		}
 	}

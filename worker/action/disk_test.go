@@ -23,7 +23,7 @@ func TestSelectDisk(t *testing.T) {
 		{"sdy", g, map[string]string{"ro": "1"}},
 		{"sdz", 0, nil},
 		{"nvme0c0n1", g, map[string]string{"hidden": "1"}},
-		{"mmcblk0boot0", g, nil},
+		{"mmcblk0boot0", g, map[string]string{"ro": "1"}},
 	}
 	for _, tt := range []struct {
 		name  string
@@ -48,6 +48,7 @@ func TestSelectDisk(t *testing.T) {
 		{"no such path", []fakeDisk{sda}, "DEV/sdq", "", []string{"is not there", "sda"}},
 		{"udev link", []fakeDisk{sda}, "/dev/disk/by-id/x", "", []string{"no udev", "sda"}},
 		{"read-only by path", []fakeDisk{sda}, "DEV/sdy", "", []string{"read-only"}},
+		{"read-only boot area by path", []fakeDisk{sda}, "DEV/mmcblk0boot0", "", []string{"read-only"}},
 		{"all is for wiping", []fakeDisk{sda}, "all", "", []string{"cannot be used here"}},
 	} {
 		t.Run(tt.name, func(t *testing.T) {

@@ -9,6 +9,7 @@ import (
 	"sync"
 
 	"github.com/rackstrap/rackstrap/hardware"
+	"github.com/rackstrap/rackstrap/worker/block"
 	"github.com/rackstrap/rackstrap/workflow"
 )
 
@@ -20,14 +21,13 @@ const wipeAtOnce = 32
 // measures that. What the disks are part of is taken apart first. It succeeds when
 // all of them are proven clean.
 func wipeVerified(ctx context.Context, env Env, sel workflow.Disk) (Result, error) {
-	targets, err := wipeTargets(env.Sys, sel)
+	targets, err := verifiedTargets(env.Sys, sel)
 	if err != nil {
 		return Result{}, err
 	}
-	if sel == workflow.DiskAll {
-		if err := noneReadOnly(env.Sys); err != nil {
-			return Result{}, err
-		}
+	if len(targets) == 0 {
+		env.Log.Warn("the machine has no fixed disk: is a driver missing?")
+		return Result{Message: "no fixed disk: nothing to wipe"}, nil
 	}
 	for _, d := range targets {
 		if err := takeApart(env, d); err != nil {
@@ -60,19 +60,30 @@ func wipeVerified(ctx context.Context, env Env, sel workflow.Disk) (Result, erro
 	return out, nil
 }
 
-// noneReadOnly refuses a machine with a fixed disk that cannot be wiped: it would
-// pass for clean with everything that is on that disk.
-func noneReadOnly(sys Sys) error {
+// verifiedTargets chooses the disks. All of a machine that has none are none: it has
+// nothing to prove. A machine with a fixed disk that cannot be wiped is refused: it
+// would pass for clean with everything that is on that disk.
+func verifiedTargets(sys Sys, sel workflow.Disk) ([]disk, error) {
+	if sel != workflow.DiskAll {
+		d, err := selectDisk(sys, sel)
+		return []disk{d}, err
+	}
 	all, err := disks(sys)
 	if err != nil {
-		return err
+		return nil, err
 	}
+	var out []disk
 	for _, d := range all {
-		if d.why == whyReadOnly {
-			return permanentf("disk %s is write-protected and cannot be wiped (switch the protection off, or take the disk out)", d)
+		switch d.why {
+		case "":
+			out = append(out, d)
+		case block.ReadOnly:
+			return nil, permanentf("disk %s is write-protected and cannot be wiped (switch the protection off, or take the disk out)", d)
+		case block.Zoned:
+			return nil, permanentf("disk %s has zones that the host manages and cannot be wiped here (reset its zones with the maker's tool and take it out)", d)
 		}
 	}
-	return nil
+	return out, nil
 }
 
 // eraseDisk wipes one disk, in a goroutine of its own.

@@ -6,13 +6,16 @@ import (
 	"errors"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	"golang.org/x/sys/unix"
 
 	"github.com/rackstrap/rackstrap/hardware"
+	"github.com/rackstrap/rackstrap/worker/probe"
 	"github.com/rackstrap/rackstrap/workflow"
 )
 
@@ -55,6 +58,65 @@ func TestWipeVerifiedRefusesReadOnly(t *testing.T) {
 	}
 	if b, _ := os.ReadFile(filepath.Join(env.Sys.Dev, "sda")); b[0] != 0xff {
 		t.Error("the other disk was wiped")
+	}
+}
+
+// What the worker reports of a machine and what it wipes are the same disks with the
+// same serial numbers: the engine compares them.
+func TestWipeVerifiedFitsFacts(t *testing.T) {
+	t.Parallel()
+	type attrs = map[string]string
+	ro := attrs{"ro": "1"}
+	noise := []fakeDisk{
+		{"mmcblk0boot0", mib, ro}, {"mmcblk0boot1", mib, ro}, {"mmcblk0rpmb", mib, nil}, {"loop0", mib, ro}, {"ram0", mib, nil},
+		{"zram0", mib, nil}, {"md127", mib, nil}, {"md_d0", mib, nil}, {"dm-0", mib, nil}, {"sr0", mib, attrs{"ro": "1", "removable": "1"}},
+		{"fd0", mib, attrs{"removable": "1"}}, {"zd0", mib, nil}, {"nvme0c0n1", mib, attrs{"hidden": "1"}},
+		{"sdx", mib, attrs{"removable": "1"}}, {"sdy", 0, nil}, {"sdz", 0, ro},
+	}
+	for _, tt := range []struct {
+		name  string
+		disks []fakeDisk
+		wrong string
+	}{
+		{"eMMC", []fakeDisk{{"mmcblk0", mib, attrs{"device/serial": "0x1234"}}, {"mmcblk0gp0", mib, nil}}, ""},
+		{"serial numbers", []fakeDisk{
+			{"sda", mib, attrs{"device/vpd_pg80": "\x00\x80\x00\x08  ZC1ABCjunk"}}, {"nvme0n1", mib, attrs{"device/serial": "a  b", "serial": "c"}},
+			{"vda", mib, attrs{"serial": "x" + strings.Repeat(" y", 100)}}, {"sdb", mib, attrs{"serial": "\x1b[1m\xff"}},
+		}, ""},
+		{"no disk", nil, ""},
+		{"protected", []fakeDisk{{"sda", mib, nil}, {"sdb", mib, ro}}, "write-protected"},
+		{"zoned", []fakeDisk{{"sda", mib, attrs{"queue/zoned": "host-managed"}}}, "zones"},
+	} {
+		env := fakeMachine(t, append(tt.disks, noise...)...)
+		root := t.TempDir()
+		if err := errors.Join(os.Mkdir(root+"/sys", 0o755), os.Symlink(env.Sys.Block, root+"/sys/block")); err != nil {
+			t.Fatal(err)
+		}
+		var want, got []string
+		for _, d := range probe.Facts(os.DirFS(root), time.Now()).Disks {
+			if !d.Removable && !d.ReadOnly && d.Bytes > 0 {
+				want = append(want, strings.TrimPrefix(d.Path, "/dev/")+" "+d.Serial)
+			}
+		}
+		r, err := act(t, t.Context(), env, workflow.KindDiskWipe, &workflow.DiskWipe{Disk: workflow.DiskAll, Mode: workflow.WipeVerified})
+		if tt.wrong != "" {
+			if err == nil || !IsPermanent(err) || !strings.Contains(err.Error(), tt.wrong) {
+				t.Errorf("%s: %v", tt.name, err)
+			}
+			continue
+		}
+		for _, d := range r.Wiped {
+			got = append(got, filepath.Base(d.Path)+" "+d.Serial)
+		}
+		if err != nil || !slices.Equal(got, want) || len(got) != len(tt.disks) {
+			t.Errorf("%s: wiped %q, reported %q, %v", tt.name, got, want, err)
+		}
+		if len(tt.disks) == 0 && (!strings.Contains(r.Message, "no fixed disk") || r.Disk != "") {
+			t.Errorf("%s: %+v", tt.name, r)
+		}
+		if b, _ := os.ReadFile(filepath.Join(env.Sys.Dev, "mmcblk0boot0")); len(b) != mib || b[0] != 0xff {
+			t.Errorf("%s: the boot area was touched", tt.name)
+		}
 	}
 }
 

@@ -1,67 +1,41 @@
 package probe
 
 import (
-	"bytes"
 	"io/fs"
 	"path"
 	"strings"
 
 	"github.com/rackstrap/rackstrap/hardware"
+	"github.com/rackstrap/rackstrap/worker/block"
 )
 
-// sectorSize is the unit of /sys/block/*/size, whatever the disk's own sectors are.
-const sectorSize = 512
-
-// virtual are block devices that are no disks of the machine.
-var virtual = []string{"loop", "ram", "zram", "dm-", "md", "sr", "fd", "nbd", "zd", "drbd", "bcache"}
-
-// disks lists the machine's disks. A card reader without a card has size 0; the
-// second path of an NVMe disk (nvme0c0n1) is hidden.
+// disks lists the machine's disks. What is no disk is left out, and what has no room:
+// a card reader without a card, the boot areas of an eMMC.
 func disks(root fs.FS) []hardware.DiskFact {
-	entries, _ := fs.ReadDir(root, "sys/block")
+	sys, err := fs.Sub(root, "sys/block")
+	if err != nil {
+		return nil
+	}
+	all, _ := block.List(sys)
 	var out []hardware.DiskFact
-	for _, e := range entries {
-		name := e.Name()
-		dir := path.Join("sys/block", name)
-		if isVirtual(name) || text(root, path.Join(dir, "hidden")) == "1" {
+	for _, d := range all {
+		if !d.Fixed() && d.Why != block.Removable {
 			continue
 		}
-		size := number(root, path.Join(dir, "size"))
-		if size == 0 {
-			continue
-		}
+		dir := path.Join("sys/block", d.Name)
 		out = append(out, hardware.DiskFact{
-			// The kernel writes a / in a device name as !, as in cciss!c0d0.
-			Path:       "/dev/" + strings.ReplaceAll(name, "!", "/"),
-			Bytes:      size * sectorSize,
-			Serial:     serial(root, dir),
-			WWN:        first(root, path.Join(dir, "device/wwid"), path.Join(dir, "wwid")),
+			Path:       "/dev/" + d.Path,
+			Bytes:      uint64(d.Bytes),
+			Serial:     d.Serial,
+			WWN:        d.WWN,
 			Model:      model(root, dir),
-			Transport:  transport(root, dir, name),
+			Transport:  transport(root, dir, d.Name),
 			Rotational: text(root, path.Join(dir, "queue/rotational")) == "1",
-			ReadOnly:   text(root, path.Join(dir, "ro")) == "1",
-			Removable:  text(root, path.Join(dir, "removable")) == "1",
+			ReadOnly:   d.Locked != "",
+			Removable:  d.Why == block.Removable,
 		})
 	}
 	return out
-}
-
-func isVirtual(name string) bool {
-	for _, p := range virtual {
-		if strings.HasPrefix(name, p) {
-			return true
-		}
-	}
-	return false
-}
-
-func first(root fs.FS, names ...string) string {
-	for _, n := range names {
-		if s := text(root, n); s != "" {
-			return strings.Join(strings.Fields(s), " ")
-		}
-	}
-	return ""
 }
 
 // model is what the disk calls itself; SCSI disks have a vendor of their own.
@@ -72,21 +46,6 @@ func model(root fs.FS, dir string) string {
 		m = v + " " + m
 	}
 	return strings.Join(strings.Fields(m), " ")
-}
-
-// serial is where the disk's driver puts it: NVMe and MMC below device, virtio at
-// the disk, SCSI and SATA in the vital product data page 80h, the unit serial number
-// (SPC-4 section 7.8.15): a header of four bytes, then text.
-func serial(root fs.FS, dir string) string {
-	if s := first(root, path.Join(dir, "device/serial"), path.Join(dir, "serial")); s != "" {
-		return s
-	}
-	b := raw(root, path.Join(dir, "device/vpd_pg80"))
-	if len(b) < 4 {
-		return ""
-	}
-	b = b[4:min(len(b), 4+int(b[2])<<8+int(b[3]))]
-	return strings.Join(strings.Fields(string(bytes.Trim(b, "\x00 "))), " ")
 }
 
 // transport is how the disk is attached, from its place in the device tree.
