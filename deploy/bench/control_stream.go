@@ -21,10 +21,17 @@ const (
 
 // subscribers opens many event streams, writes, and measures until the last one has
 // heard of it; then they leave.
-func subscribers(ctx context.Context, s *server, f fleet) error {
+func subscribers(ctx context.Context, dir string, f fleet) error {
 	fmt.Printf("\n%d event streams, one writer\n", listeners)
-	for _, d := range []door{s.socketDoor(), s.httpsDoor(f.viewer)} {
-		if err := subscribed(ctx, s, d); err != nil {
+	for _, of := range []func(*server) door{(*server).socketDoor, func(s *server) door { return s.httpsDoor(f.viewer) }} {
+		s, err := startServer(ctx, dir) // a fresh one: what another left behind is not counted
+		if err != nil {
+			return err
+		}
+		wait(ctx, 3*settle)
+		err = errors.Join(subscribed(ctx, s, of(s)), s.stop())
+		s.kill()
+		if err != nil {
 			return err
 		}
 	}
@@ -70,7 +77,7 @@ func subscribed(ctx context.Context, s *server, d door) error {
 	fmt.Printf("%s: opened in %.0f ms\n", d.name, ms(time.Since(opened)))
 	wait(ctx, settle)
 	with, gWith := s.memory(), s.gauge("go_goroutines")
-	fmt.Printf("  %-42s %6.1f KiB, %.1f goroutines\n", "each costs", (with.rss-before.rss)*1024/listeners, (gWith-gBefore)/listeners)
+	fmt.Printf("  %-42s %6.1f KiB, %.1f goroutines\n", "each costs", (with.anon-before.anon)*1024/listeners, (gWith-gBefore)/listeners)
 	cpu := s.cpu()
 	wait(ctx, 2*settle)
 	fmt.Printf("  %-42s %6.2f %% of a core\n", "all of them, silent", 100*(s.cpu()-cpu).Seconds()/(2*settle).Seconds())
@@ -99,8 +106,11 @@ func toldAll(ctx context.Context, s *server, heard *atomic.Int64) error {
 		from := heard.Load()
 		began := time.Now()
 		status, _, err := w.call(ctx, c, http.MethodPost, api.Base+"/hardware/node-00007/hold", fmt.Sprintf(`{"hold":%t}`, i%2 == 0))
-		if err != nil || status != http.StatusOK {
-			return fmt.Errorf("hold: status %d: %w", status, err)
+		if err == nil && status != http.StatusOK {
+			err = fmt.Errorf("hold: status %d", status)
+		}
+		if err != nil {
+			return err
 		}
 		alone = append(alone, time.Since(began))
 		if i == 0 { // how many events is it?

@@ -27,7 +27,7 @@ type server struct {
 }
 
 // startServer returns when the daemon says that it is ready.
-func startServer(ctx context.Context, bin, data string) (*server, error) {
+func startServer(ctx context.Context, data string) (*server, error) {
 	ports, err := freePorts(5)
 	if err != nil {
 		return nil, err
@@ -39,7 +39,7 @@ func startServer(ctx context.Context, bin, data string) (*server, error) {
 	if err := os.WriteFile(path, []byte(conf), 0o600); err != nil {
 		return nil, err
 	}
-	s.cmd = exec.CommandContext(ctx, bin, "serve", "--config", path)
+	s.cmd = exec.CommandContext(ctx, "bin/rackstrap", "serve", "--config", path)
 	s.cmd.Stderr = os.Stderr
 	began := time.Now()
 	if err := s.cmd.Start(); err != nil {
@@ -78,6 +78,9 @@ func freePorts(n int) ([]string, error) {
 	}
 	return out, nil
 }
+
+// kill ends one that a failed measurement left.
+func (s *server) kill() { _ = s.cmd.Process.Kill() }
 
 func (s *server) stop() error {
 	if err := s.cmd.Process.Signal(syscall.SIGTERM); err != nil {
