@@ -67,6 +67,7 @@ const (
 	AgainstHold        Against = "on hold"
 	AgainstMaintenance Against = "in maintenance"
 	AgainstQuarantine  Against = "quarantined"
+	AgainstDirty       Against = "not-wiped"
 	AgainstProtect     Against = "protected"
 	AgainstNetboot     Against = "not allowed to netboot"
 	AgainstScope       Against = "outside of what the token may use"
@@ -168,6 +169,9 @@ func (m *Matcher) usable(h *Hardware, active bool, o *objections) bool {
 		if o.add(AgainstState, "state %s", state) {
 			return true
 		}
+	}
+	if state == StateAvailable && len(s.Dirty) > 0 && o.add(AgainstDirty, "its disks were written and not wiped since: `rackstrap release %s`", h.Meta.Name) {
+		return true
 	}
 	if active && o.add(AgainstWorkflow, "workflow %s is active", orNothing(s.Workflow)) {
 		return true

@@ -19,6 +19,21 @@ type Wiped struct {
 	Disks    []WipedDisk `json:"disks"`
 }
 
+// DiskRef names one disk of a machine. Serial is compared where both sides have one:
+// a path may be another disk's at the next boot.
+type DiskRef struct {
+	Path   string `json:"path"`
+	Serial string `json:"serial,omitempty"`
+}
+
+// Is reports whether two names may mean one disk.
+func (d DiskRef) Is(o DiskRef) bool {
+	if d.Serial != "" && o.Serial != "" {
+		return d.Serial == o.Serial
+	}
+	return d.Path == o.Path
+}
+
 // WipedDisk is one disk that was wiped and read back.
 type WipedDisk struct {
 	Path   string `json:"path"`
@@ -61,7 +76,7 @@ type Power struct {
 	Error string `json:"error,omitempty"`
 }
 
-// Quarantine is how many installs or wipes may fail in a row before a machine is
+// Quarantine is how many installs or wipes may fail without an install that succeeded before a machine is
 // not picked for anything any more until a human accepts it again.
 const Quarantine = 3
 

@@ -40,7 +40,14 @@ type Status struct {
 	MaintenanceNote string `json:"maintenanceNote,omitempty"`
 	// Claim says who has the machine; nil is free.
 	Claim *ClaimRef `json:"claim,omitempty"`
-	// Failures counts the installs and wipes that failed in a row; see Quarantine.
+	// Before is the state from which the machine began to move; it goes back there when
+	// nothing was touched.
+	Before State `json:"before,omitempty"`
+	// Dirty are the disks that may hold what a workflow wrote; only a verified wipe of
+	// them all, or a human's accept, empties it.
+	Dirty []DiskRef `json:"dirty,omitempty"`
+	// Failures counts the installs and wipes that failed since the last install that
+	// succeeded; see Quarantine. A wipe that succeeds proves nothing of the next install.
 	Failures int `json:"failures,omitempty"`
 	// Wiped proves the last verified wipe; nil after an install.
 	Wiped *Wiped `json:"wiped,omitempty"`

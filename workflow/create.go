@@ -21,6 +21,13 @@ const maxWorkflow = 512 << 10
 // the machine's and the template's. It returns *hardware.Invalid, ErrExists,
 // ErrInUse (the machine has an active workflow), or the store's error.
 func (e *Engine) CreateWorkflow(ctx context.Context, name string, spec WorkflowSpec) (*Workflow, error) {
+	switch spec.Purpose {
+	case PurposeNone, PurposeInstall, PurposeInspect:
+	default: // a release passes checks that are not for others; see Release
+		c := hardware.NewChecker("workflow", name)
+		c.Addf("spec.purpose", "%.40q cannot be asked for (install, inspect or empty; to give a machine back type: %s)", spec.Purpose, typeRelease(spec.Hardware))
+		return nil, c.Err()
+	}
 	w, err := e.prepare(ctx, name, spec)
 	if err != nil {
 		return nil, err
@@ -104,7 +111,9 @@ func (e *Engine) start(ctx context.Context, m *machine, w *Workflow) error {
 			return err
 		}
 		mc.Status.Workflow = w.Meta.Name
-		mc.Status.AwaitOS = false
+		if w.installs() || w.releases() {
+			mc.Status.AwaitOS = false
+		}
 		mc.Status.Power.Tries = 0
 		follow(mc, w, h.Facts, e.c.Now())
 		ev := e.event(h, "", hardware.ReasonWorkflowCreated, fmt.Sprintf("template %s, %d actions", w.Spec.Template, len(w.Status.Actions)))
@@ -136,19 +145,21 @@ func mayStart(h *hardware.Hardware, w *Workflow) error {
 	s := h.Status
 	switch {
 	case s.State == hardware.StateReleasing && !w.releases():
-		c.Addf("spec.hardware", "%q is being released (wait for it: rackstrap wait %s --state available)", h.Meta.Name, h.Meta.Name)
-	case w.releases():
-	case s.Quarantined():
-		c.Addf("spec.hardware", "%q is in quarantine: %d installs or wipes failed in a row (look into it, then type: rackstrap hardware accept %s)", h.Meta.Name, s.Failures, h.Meta.Name)
-	case s.Hold:
-		c.Addf("spec.hardware", "%q is on hold: %s (look into it, then type: rackstrap hardware unhold %s)", h.Meta.Name, s.HoldReason.Sentence(), h.Meta.Name)
+		c.Addf("spec.hardware", "%q is being released (wait for it: %s)", h.Meta.Name, typeWaitState(h.Meta.Name, hardware.StateAvailable))
 	case s.State == hardware.StatePending:
-		c.Addf("spec.hardware", "%q is pending (accept it first)", h.Meta.Name)
+		c.Addf("spec.hardware", "%q is pending (accept it first: %s)", h.Meta.Name, typeAccept(h.Meta.Name))
 	case s.State == hardware.StateRetired:
 		c.Addf("spec.hardware", "%q is retired", h.Meta.Name)
+	case w.releases():
+	case s.Maintenance && w.Spec.Purpose != PurposeInspect:
+		c.Addf("spec.hardware", "%q is in maintenance (%s; when that is over, type: %s)", h.Meta.Name, orNoNote(s.MaintenanceNote), typeMaintained(h.Meta.Name))
+	case s.Quarantined():
+		c.Addf("spec.hardware", "%q is in quarantine: %d installs or wipes failed in a row (look into it, then type: %s)", h.Meta.Name, s.Failures, typeAccept(h.Meta.Name))
+	case s.Hold:
+		c.Addf("spec.hardware", "%q is on hold: %s (look into it, then type: %s)", h.Meta.Name, s.HoldReason.Sentence(), typeUnhold(h.Meta.Name))
 	case w.Spec.Claim != "" && (s.Claim == nil || s.Claim.ID != w.Spec.Claim):
 		c.Addf("spec.claim", "%q does not hold %q (see: rackstrap claim list)", w.Spec.Claim, h.Meta.Name)
-	case s.Claim != nil && w.Spec.Claim == "" && w.destroys():
+	case s.Claim != nil && w.Spec.Claim == "" && w.writesDisk():
 		c.Addf("spec.claim", "%q is claimed by %s (name the claim to do it for that owner: %s)", h.Meta.Name, s.Claim.Owner, s.Claim.ID)
 	}
 	switch {
@@ -158,6 +169,13 @@ func mayStart(h *hardware.Hardware, w *Workflow) error {
 		c.Addf("spec.reinstall", "%q is provisioned and this would destroy its disk (say reinstall: true if that is meant)", h.Meta.Name)
 	}
 	return c.Err()
+}
+
+func orNoNote(note string) string {
+	if note == "" {
+		return "nobody said why"
+	}
+	return note
 }
 
 // CancelWorkflow ends a workflow: at once, or when the worker has stopped the
@@ -200,7 +218,7 @@ func (e *Engine) SetHold(ctx context.Context, uid string, hold bool) error {
 		ev := e.event(h, "", hardware.ReasonStateChanged, detail)
 		err = e.c.Store.Commit(ctx, &Change{Machine: mc, Events: []Event{ev}})
 		if err == nil && !hold && m.active != "" && m.session == nil {
-			e.netboot(uid, m.active)
+			e.netboot(m.uid, m.active)
 		}
 		if !errors.Is(err, ErrConflict) {
 			return err

@@ -47,42 +47,94 @@ func (w *Workflow) begun() bool {
 	})
 }
 
-// proof is what a workflow that succeeded wiped and read back, if that is every
-// fixed disk that the machine's facts name; else nil. What an image was written to
-// afterwards proves nothing.
-func (w *Workflow) proof(f *hardware.Facts) *hardware.Wiped {
-	if w.Status.State != StateSucceeded || w.installs() {
-		return nil
+// wrote reports whether an action that leaves something on a disk has been started.
+func (w *Workflow) wrote() bool {
+	return slices.ContainsFunc(w.Status.Actions, func(a Action) bool {
+		return a.writesDisk() && a.Kind != KindDiskWipe && len(a.Attempts) > 0
+	})
+}
+
+// soil adds to the dirty disks those that the workflow may have written: every fixed
+// disk of the facts, and the one that a worker named, be it removable.
+func soil(dirty []hardware.DiskRef, w *Workflow, f *hardware.Facts) []hardware.DiskRef {
+	out := slices.Clone(dirty)
+	add := func(d hardware.DiskRef) {
+		if d.Path != "" && !slices.ContainsFunc(out, d.Is) && len(out) < maxDirty {
+			out = append(out, d)
+		}
 	}
-	out := &hardware.Wiped{At: w.Status.Finished, Workflow: w.Meta.Name}
+	serial := map[string]string{}
+	if f != nil {
+		for _, d := range f.Disks {
+			serial[d.Path] = d.Serial
+			if fixed(d) {
+				add(hardware.DiskRef{Path: d.Path, Serial: d.Serial})
+			}
+		}
+	}
 	for _, a := range w.Status.Actions {
-		if n := len(a.Attempts); a.Kind == KindDiskWipe && n > 0 && a.Attempts[n-1].State == StateSucceeded {
-			out.Disks = append(out.Disks, a.Attempts[n-1].Result.Wiped...)
-		}
-	}
-	if f == nil {
-		return nil // the worker reports facts before it takes an action
-	}
-	for _, d := range f.Disks {
-		if !fixed(d) {
-			continue
-		}
-		wiped := func(x hardware.WipedDisk) bool {
-			return x.Path == d.Path && x.Verified > 0 && (x.Serial == d.Serial || x.Serial == "" || d.Serial == "")
-		}
-		if !slices.ContainsFunc(out.Disks, wiped) {
-			return nil
+		for _, t := range a.Attempts {
+			if a.writesDisk() && a.Kind != KindDiskWipe {
+				add(hardware.DiskRef{Path: t.Result.Disk, Serial: serial[t.Result.Disk]})
+			}
 		}
 	}
 	return out
+}
+
+// maxDirty bounds what is kept of a machine whose disks change names all the time.
+const maxDirty = 256
+
+// proof is what a workflow that succeeded wiped and read back, if that is every fixed
+// disk that the machine's facts name and every dirty one; else nil, and missing names
+// those that are not. A workflow that also writes proves nothing.
+func (w *Workflow) proof(f *hardware.Facts, dirty []hardware.DiskRef) (out *hardware.Wiped, missing []hardware.DiskRef) {
+	if w.Status.State != StateSucceeded || w.wrote() || f == nil {
+		return nil, dirty // a worker reports facts before it takes an action
+	}
+	out = &hardware.Wiped{At: w.Status.Finished, Workflow: w.Meta.Name}
+	wipes := false
+	for _, a := range w.Status.Actions {
+		if n := len(a.Attempts); a.Kind == KindDiskWipe && n > 0 && a.Attempts[n-1].State == StateSucceeded {
+			out.Disks = append(out.Disks, a.Attempts[n-1].Result.Wiped...)
+			wipes = true
+		}
+	}
+	need := slices.Clone(dirty)
+	for _, d := range f.Disks {
+		if ref := (hardware.DiskRef{Path: d.Path, Serial: d.Serial}); fixed(d) && !slices.ContainsFunc(need, ref.Is) {
+			need = append(need, ref)
+		}
+	}
+	for _, d := range need {
+		read := func(x hardware.WipedDisk) bool {
+			return x.Verified > 0 && d.Is(hardware.DiskRef{Path: x.Path, Serial: x.Serial})
+		}
+		if !slices.ContainsFunc(out.Disks, read) {
+			missing = append(missing, d)
+		}
+	}
+	if len(missing) > 0 || !wipes {
+		return nil, missing
+	}
+	return out, nil
 }
 
 // follow brings the machine's lifecycle state to where its workflow is, and
 // reports whether it changed. It is the table of DESIGN's lifecycle.
 func follow(m *Machine, w *Workflow, f *hardware.Facts, now time.Time) bool {
 	s := m.Status
+	if s.State == hardware.StateRetired {
+		return false
+	}
 	if w.begun() {
-		s.Installed, s.Install, s.Wiped, s.AwaitOS, s.OSUp = false, nil, nil, false, time.Time{}
+		s.Installed, s.Install, s.AwaitOS, s.OSUp = false, nil, false, time.Time{}
+	}
+	if w.begun() || w.wrote() {
+		s.Wiped = nil
+	}
+	if w.wrote() {
+		s.Dirty = soil(s.Dirty, w, f)
 	}
 	if w.Status.State.Ended() {
 		ended(&s, w, f, now)
@@ -90,7 +142,7 @@ func follow(m *Machine, w *Workflow, f *hardware.Facts, now time.Time) bool {
 		moving(&s, w)
 	}
 	if !s.State.Moving() {
-		s.Deadline = time.Time{}
+		s.Deadline, s.Before = time.Time{}, ""
 	}
 	closed := false
 	if w.Status.State.Ended() && m.Boot != nil && !m.Boot.Closed {
@@ -111,16 +163,19 @@ func follow(m *Machine, w *Workflow, f *hardware.Facts, now time.Time) bool {
 
 // moving is the state of a machine whose workflow has not ended.
 func moving(s *hardware.Status, w *Workflow) {
+	to := hardware.StateProvisioning
 	switch {
 	case w.releases():
-		s.State = hardware.StateReleasing
+		to = hardware.StateReleasing
 	case s.State == hardware.StateReleasing:
 		return // an install is being cancelled, because the machine was released
-	case w.installs():
-		s.State = hardware.StateProvisioning
-	default:
+	case !w.installs():
 		return
 	}
+	if !s.State.Moving() {
+		s.Before = s.State
+	}
+	s.State = to
 	s.Deadline = w.deadline()
 }
 
@@ -145,6 +200,8 @@ func ended(s *hardware.Status, w *Workflow, f *hardware.Facts, now time.Time) {
 		released(s, w, f)
 	case s.State == hardware.StateReleasing:
 		// an install that ended because the machine was released: the wipe comes next
+	case !w.installs() && !w.begun():
+		// it neither installed nor wiped, so the machine is what it was
 	case ok && w.installs() && w.Spec.WaitForPhoneHome:
 		s.State, s.Installed, s.AwaitOS = hardware.StateProvisioning, true, true
 		s.Install = &hardware.InstallRef{Workflow: w.Meta.Name, UID: w.Meta.UID}
@@ -152,24 +209,36 @@ func ended(s *hardware.Status, w *Workflow, f *hardware.Facts, now time.Time) {
 	case ok && w.installs():
 		s.State, s.Installed, s.Failures = hardware.StateProvisioned, true, 0
 		s.Install = &hardware.InstallRef{Workflow: w.Meta.Name, UID: w.Meta.UID}
-	case ok && w.destroys():
+	case ok:
 		wiped(s, w, f)
 	case w.begun():
 		s.State = hardware.StateFailed
 		s.Failures += w.failure()
-	case s.State == hardware.StateProvisioning && s.Installed:
-		s.State = hardware.StateProvisioned // ended before anything was touched
-		s.Failures += w.failure()
 	case s.State == hardware.StateProvisioning:
-		s.State = hardware.StateAvailable
+		s.State = standing(s) // ended before anything was touched
 		s.Failures += w.failure()
 	}
 }
 
-// released is the end of a release. Only a proof leads to available.
+// standing is the state from which the machine began to move; a record of the first
+// release does not say.
+func standing(s *hardware.Status) hardware.State {
+	switch {
+	case s.Before != "" && !s.Before.Moving():
+		return s.Before
+	case s.Installed:
+		return hardware.StateProvisioned
+	case len(s.Dirty) > 0:
+		return hardware.StateFailed
+	}
+	return hardware.StateAvailable
+}
+
+// released is the end of a release. Only a proof leads to available. What failed
+// before still counts: a disk that can be wiped may not take an image.
 func released(s *hardware.Status, w *Workflow, f *hardware.Facts) {
-	if p := w.proof(f); p != nil {
-		s.State, s.Wiped, s.Failures = hardware.StateAvailable, p, 0
+	if p, _ := w.proof(f, s.Dirty); p != nil {
+		s.State, s.Wiped, s.Dirty = hardware.StateAvailable, p, nil
 		return
 	}
 	s.State = hardware.StateFailed
@@ -179,17 +248,20 @@ func released(s *hardware.Status, w *Workflow, f *hardware.Facts) {
 // wiped is the end of an operator's own wipe. One that proves nothing leaves a
 // machine available that was so before, and no other.
 func wiped(s *hardware.Status, w *Workflow, f *hardware.Facts) {
-	s.Wiped = w.proof(f)
-	if s.State != hardware.StateAvailable && s.Wiped == nil {
+	p, _ := w.proof(f, s.Dirty)
+	if p == nil && s.State != hardware.StateAvailable {
 		s.State = hardware.StateFailed
 		return
+	}
+	if s.Wiped = p; p != nil {
+		s.Dirty = nil
 	}
 	s.State = hardware.StateAvailable
 }
 
 // failure is 1 for an end that speaks against the machine.
 func (w *Workflow) failure() int {
-	if w.Status.State == StateCancelled {
+	if w.Status.State == StateCancelled || w.Status.State == StateSucceeded && !w.releases() {
 		return 0
 	}
 	return 1

@@ -31,24 +31,21 @@ func (e *Engine) Release(ctx context.Context, uid string, in ReleaseInput) (work
 	m := e.machine(uid)
 	m.mu.Lock()
 	defer m.mu.Unlock()
+	if in.Force {
+		return e.giveUp(ctx, m, in)
+	}
 	var dirty bool
 	err = e.change(ctx, uid, func(h *hardware.Hardware, mc *Machine) (*Event, error) {
 		s := &mc.Status
 		if err := mayRelease(h, s, in); err != nil {
 			return nil, err
 		}
-		dirty = s.State != hardware.StateAvailable
-		if s.State == hardware.StateReleasing && !in.Force {
+		dirty = Unwiped(s)
+		if s.State == hardware.StateReleasing || s.Claim == nil && !dirty {
 			return nil, nil
 		}
-		if in.Force && dirty {
-			skipped = append(left(h, s, m.active), "nothing was verified: it stays on hold")
-			s.State, s.Hold, s.HoldReason, s.HoldSince = hardware.StateFailed, true, hardware.ReasonReleasedUnwiped, e.c.Now()
-		} else if dirty {
+		if dirty {
 			s.State, s.Deadline = hardware.StateReleasing, e.c.Now().Add(StartWithin)
-		}
-		if s.Claim == nil && !dirty {
-			return nil, nil
 		}
 		s.Claim, s.AwaitOS = nil, false
 		return e.told(h, hardware.ReasonReleaseAsked, in.Why), nil
@@ -56,36 +53,69 @@ func (e *Engine) Release(ctx context.Context, uid string, in ReleaseInput) (work
 	if err != nil || !dirty {
 		return "", nil, err
 	}
-	why := "the machine was released"
-	switch {
-	case m.active == "":
-	case in.Force:
+	if err := e.makeWay(ctx, m); err != nil {
+		return "", nil, err
+	}
+	if m.active != "" && e.releasing(ctx, m.active) {
+		workflow = m.active
+	}
+	return workflow, nil, nil
+}
+
+// giveUp is a release without a wipe. The workflow ends first, so that a stop of the
+// daemon in between leaves a machine that its claim still holds.
+func (e *Engine) giveUp(ctx context.Context, m *machine, in ReleaseInput) (string, []string, error) {
+	h, mc, err := e.load(ctx, m.uid)
+	if err != nil {
+		return "", nil, err
+	}
+	if err := mayRelease(h, &mc.Status, in); err != nil {
+		return "", nil, err
+	}
+	skipped := left(h, &mc.Status, m.active)
+	if m.active != "" {
+		why := "the machine was given up"
 		if err := e.step(ctx, m, Input{Abort: &why}); err != nil {
 			return "", nil, err
 		}
-		// the workflow's end had its own say on the state
-		err := e.change(ctx, uid, func(h *hardware.Hardware, mc *Machine) (*Event, error) {
-			if mc.Status.State == hardware.StateFailed {
+	}
+	dirty := Unwiped(&mc.Status)
+	err = e.change(ctx, m.uid, func(h *hardware.Hardware, mc *Machine) (*Event, error) {
+		s := &mc.Status
+		if !dirty {
+			if s.Claim == nil {
 				return nil, nil
 			}
-			mc.Status.State = hardware.StateFailed
-			return e.told(h, hardware.ReasonStateChanged, "failed: given up without a wipe"), nil
-		})
-		if err != nil {
-			return "", nil, err
+			s.Claim = nil
+			return e.told(h, hardware.ReasonReleaseAsked, in.Why), nil
 		}
-	case !e.releasing(ctx, m.active):
-		if err := e.step(ctx, m, Input{Cancel: &why}); err != nil {
-			return "", nil, err
-		}
-	}
-	if in.Force {
-		return "", skipped, nil
-	}
-	if err := e.wipeNext(ctx, m); err != nil {
+		s.State, s.Claim, s.AwaitOS = hardware.StateFailed, nil, false
+		s.Hold, s.HoldReason, s.HoldSince = true, hardware.ReasonReleasedUnwiped, e.c.Now()
+		return e.told(h, hardware.ReasonReleaseAsked, in.Why), nil
+	})
+	if err != nil || !dirty {
 		return "", nil, err
 	}
-	return m.active, nil, nil
+	// the end of an install that was being cancelled for a release may have begun a wipe
+	if m.active != "" {
+		why := "the machine was given up"
+		if err := e.step(ctx, m, Input{Abort: &why}); err != nil {
+			return "", nil, err
+		}
+	}
+	return "", append(skipped, "nothing was verified: it stays on hold"), nil
+}
+
+// makeWay cancels what runs on a machine that is being released, and begins its wipe
+// when nothing does. The caller holds m.mu.
+func (e *Engine) makeWay(ctx context.Context, m *machine) error {
+	if m.active != "" && !e.releasing(ctx, m.active) {
+		why := "the machine was released"
+		if err := e.step(ctx, m, Input{Cancel: &why}); err != nil {
+			return err
+		}
+	}
+	return e.wipeNext(ctx, m)
 }
 
 // mayRelease says why a machine cannot be given back.
@@ -97,7 +127,7 @@ func mayRelease(h *hardware.Hardware, s *hardware.Status, in ReleaseInput) error
 		return cannot(h, "release", "the machine is retired")
 	case s.State == hardware.StatePending:
 		return cannot(h, "release", "the machine is pending (accept it first: rackstrap hardware accept %s)", h.Meta.Name)
-	case h.Spec.Protect && !in.Force && s.State != hardware.StateAvailable:
+	case h.Spec.Protect && !in.Force && Unwiped(s):
 		return cannot(h, "release", "the record says protect: true, so its disks cannot be wiped (set it to false, or give it up without a wipe: rackstrap release %s --force)", h.Meta.Name)
 	}
 	return nil
@@ -116,8 +146,8 @@ func (e *Engine) wipeNext(ctx context.Context, m *machine) error {
 		return nil
 	}
 	h, mc, err := e.load(ctx, m.uid)
-	if err != nil || mc.Status.State != hardware.StateReleasing || e.isActive(ctx, mc) {
-		return err
+	if err != nil || mc.Status.State != hardware.StateReleasing || e.isActive(ctx, mc) || mc.Status.Maintenance {
+		return err // in maintenance a human is at the machine: the sweep asks again
 	}
 	id := strings.ToLower(NewID(e.c.Now()))
 	name := ReleaseTemplate + "-" + h.Meta.Name[:min(len(h.Meta.Name), 40)] + "-" + id[len(id)-8:]
@@ -137,10 +167,10 @@ func (e *Engine) wipeNext(ctx context.Context, m *machine) error {
 	return err
 }
 
-// releaseNext is wipeNext where nobody waits for the answer: after a workflow's end
-// and at start. What fails now is tried again by the sweep. The caller holds m.mu.
+// releaseNext is makeWay where nobody waits for the answer: after a workflow's end and
+// at start. What fails now is tried again by the sweep. The caller holds m.mu.
 func (e *Engine) releaseNext(ctx context.Context, m *machine) {
-	if err := e.wipeNext(context.WithoutCancel(ctx), m); err != nil {
+	if err := e.makeWay(context.WithoutCancel(ctx), m); err != nil {
 		e.c.Log.Error("the wipe of a released machine is not started", "hardware", m.uid, "err", err)
 	}
 }

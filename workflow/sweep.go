@@ -37,7 +37,7 @@ func (e *Engine) late(ctx context.Context, h *hardware.Hardware) error {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if h.Status.State == hardware.StateReleasing {
-		return e.wipeNext(ctx, m)
+		return e.makeWay(ctx, m)
 	}
 	return e.change(ctx, m.uid, func(h *hardware.Hardware, mc *Machine) (*Event, error) {
 		s := &mc.Status

@@ -1,5 +1,7 @@
 package workflow
 
+import "github.com/rackstrap/rackstrap/hardware"
+
 // What an operator types, in one place: an answer that names a command which does
 // not exist is worse than none. A test of the command line tries them all.
 
@@ -11,8 +13,11 @@ func typeGet(name string) string        { return "rackstrap hardware get " + nam
 func typeAccept(name string) string     { return "rackstrap hardware accept " + name }
 func typeUnhold(name string) string     { return "rackstrap hardware unhold " + name }
 func typeMaintained(name string) string { return "rackstrap hardware maintenance " + name + " --off" }
-func typeDelete(name string) string     { return "rackstrap hardware delete " + name }
-func typeRelease(name string) string    { return "rackstrap release " + name }
+func typeWaitState(name string, s hardware.State) string {
+	return "rackstrap wait " + name + " --state " + string(s)
+}
+func typeDelete(name string) string  { return "rackstrap hardware delete " + name }
+func typeRelease(name string) string { return "rackstrap release " + name }
 func typePower(name, action string) string {
 	cmd := "rackstrap power " + name + " " + action
 	if action == "status" {
@@ -41,7 +46,7 @@ const (
 func Typed(name string) []string {
 	return []string{
 		typeTimeline(name), typeFollow(name), typeExplain(name), typeValidate(name), typeGet(name), typeAccept(name), typeUnhold(name),
-		typeMaintained(name), typeDelete(name), typeRelease(name), typePower(name, "on"), typePower(name, "cycle"), typePower(name, "status"),
+		typeMaintained(name), typeWaitState(name, hardware.StateAvailable), typeDelete(name), typeRelease(name), typePower(name, "on"), typePower(name, "cycle"), typePower(name, "status"),
 		typeProvision(name, name), typeCancel(name), typeWorkflow(name), typeSubnet(name),
 		typeStrangers, typeSubnets, typeImages, typeTemplates, typeDaemonLog,
 	}

@@ -5,6 +5,8 @@ import (
 	"errors"
 	"fmt"
 	"net/netip"
+	"slices"
+	"strings"
 	"time"
 
 	"github.com/rackstrap/rackstrap/hardware"
@@ -63,14 +65,28 @@ func (e *Engine) Accept(ctx context.Context, uid, note string) error {
 			return nil, cannot(h, "accept", "the machine is retired (delete the record and register it anew: rackstrap hardware delete %s)", h.Meta.Name)
 		case s.State == hardware.StatePending:
 			s.State, s.Failures = hardware.StateAvailable, 0
-		case s.Failures > 0:
-			s.Failures = 0
+		case s.Failures > 0 || missing(h, s.Dirty):
+			// what a release misses was taken out of the machine, says a human
+			s.Failures, s.Dirty = 0, present(h, s.Dirty)
 		default:
 			return nil, nil
 		}
 		return e.told(h, hardware.ReasonAccepted, note), nil
 	})
 }
+
+// present are the disks of d that are in the machine, by its facts; all of them where
+// it has none.
+func present(h *hardware.Hardware, d []hardware.DiskRef) []hardware.DiskRef {
+	if h.Facts == nil {
+		return d
+	}
+	return slices.DeleteFunc(slices.Clone(d), func(d hardware.DiskRef) bool {
+		return !slices.ContainsFunc(h.Facts.Disks, func(x hardware.DiskFact) bool { return d.Is(hardware.DiskRef{Path: x.Path, Serial: x.Serial}) })
+	})
+}
+
+func missing(h *hardware.Hardware, d []hardware.DiskRef) bool { return len(present(h, d)) < len(d) }
 
 // SetMaintenance says that a human works on the machine, or does no more.
 func (e *Engine) SetMaintenance(ctx context.Context, uid string, on bool, note string) error {
@@ -118,24 +134,29 @@ func (e *Engine) leave(ctx context.Context, uid string, force bool, note string,
 	if len(skipped) > 0 && !force {
 		return nil, fmt.Errorf("hardware %q: %s: %w (release it first: rackstrap release %s; or say --force)", h.Meta.Name, skipped[0], ErrInUse, h.Meta.Name)
 	}
+	// The state first: a retired machine is given no wipe when its workflow ends.
+	err = e.change(ctx, uid, func(h *hardware.Hardware, mc *Machine) (*Event, error) {
+		s := &mc.Status
+		if s.State == hardware.StateRetired && r == hardware.ReasonRetiredNow {
+			return nil, nil
+		}
+		s.State, s.Claim, s.AwaitOS, s.Before = hardware.StateRetired, nil, false, ""
+		return e.told(h, r, note), nil
+	})
+	if err != nil {
+		return nil, err
+	}
+	if m.session != nil {
+		m.session.close("the machine was retired")
+		m.session = nil
+	}
 	if m.active != "" {
 		why := "the machine was retired"
 		if err := e.step(ctx, m, Input{Abort: &why}); err != nil {
 			return nil, err
 		}
 	}
-	if m.session != nil {
-		m.session.close("the machine was retired")
-		m.session = nil
-	}
-	return skipped, e.change(ctx, uid, func(h *hardware.Hardware, mc *Machine) (*Event, error) {
-		s := &mc.Status
-		if s.State == hardware.StateRetired && r == hardware.ReasonRetiredNow {
-			return nil, nil
-		}
-		s.State, s.Claim, s.AwaitOS = hardware.StateRetired, nil, false
-		return e.told(h, r, note), nil
-	})
+	return skipped, nil
 }
 
 // left is what stands against a machine's going, in sentences.
@@ -147,14 +168,22 @@ func left(h *hardware.Hardware, s *hardware.Status, active string) []string {
 	if s.Claim != nil {
 		out = append(out, fmt.Sprintf("%s has it (claim %s)", s.Claim.Owner, s.Claim.ID))
 	}
-	switch s.State {
-	case hardware.StateProvisioning, hardware.StateProvisioned, hardware.StateReleasing, hardware.StateFailed:
+	if Unwiped(s) {
 		out = append(out, "its disks were not wiped")
 	}
 	if h.Spec.Protect {
 		out = append(out, "it is protected")
 	}
 	return out
+}
+
+// Unwiped reports whether a machine's disks may hold what somebody wrote here.
+func Unwiped(s *hardware.Status) bool {
+	switch s.State {
+	case hardware.StateProvisioning, hardware.StateProvisioned, hardware.StateReleasing, hardware.StateFailed:
+		return true
+	}
+	return len(s.Dirty) > 0
 }
 
 // PhoneHome notes that the system which a workflow installed is up. It is told again
@@ -199,7 +228,8 @@ func (e *Engine) turns(h *hardware.Hardware, was, is *hardware.Status, w *Workfl
 	case is.State == hardware.StateAvailable:
 		add(hardware.ReasonWiped, describe(is.Wiped))
 	case w.Status.State == StateSucceeded:
-		add(hardware.ReasonNotWiped, "the worker did not prove that every fixed disk reads zero")
+		_, missing := w.proof(h.Facts, was.Dirty)
+		add(hardware.ReasonNotWiped, notWiped(h, missing))
 	}
 	if is.Quarantined() && !was.Quarantined() {
 		add(hardware.ReasonQuarantined, fmt.Sprintf("%d in a row", is.Failures))
@@ -208,6 +238,18 @@ func (e *Engine) turns(h *hardware.Hardware, was, is *hardware.Status, w *Workfl
 		add(hardware.ReasonStateChanged, fmt.Sprintf("%s, was %s", is.State, was.State))
 	}
 	return out
+}
+
+// notWiped says what a release left, and what to do where a disk is gone.
+func notWiped(h *hardware.Hardware, missing []hardware.DiskRef) string {
+	if len(missing) == 0 {
+		return "its template wipes nothing in mode verified, or writes besides"
+	}
+	var names []string
+	for _, d := range missing[:min(len(missing), 8)] {
+		names = append(names, strings.TrimSpace(d.Path+" "+d.Serial))
+	}
+	return "not read back: " + strings.Join(names, ", ") + " (if that disk was taken out: rackstrap accept " + h.Meta.Name + ", then release it again)"
 }
 
 // describe is a wipe in words.

@@ -34,7 +34,7 @@ func hardwareResource(d Deps) *resource[hardware.Hardware] {
 			return out, lost
 		},
 		show:   func(_ context.Context, h *hardware.Hardware) (any, error) { return h.Redacted(), nil },
-		create: s.CreateHardware, update: s.UpdateHardware, remove: s.DeleteHardware, get: s.HardwareByName,
+		create: s.CreateHardware, update: s.UpdateHardware, remove: removeWiped(s), get: s.HardwareByName,
 		list: func(context.Context) ([]*hardware.Hardware, error) { return s.HardwareIndex(), nil },
 		force: func(ctx context.Context, h *hardware.Hardware, rev uint64, _ []string) ([]string, error) {
 			skipped, err := d.Engine.Drop(ctx, h.Meta.UID, "deleted with force")
@@ -44,6 +44,21 @@ func hardwareResource(d Deps) *resource[hardware.Hardware] {
 			return skipped, s.DeleteHardware(ctx, h.Meta.Name, rev)
 		},
 		sees: func(ctx context.Context, h *hardware.Hardware) (bool, error) { return CallerFrom(ctx).Sees(h), nil },
+	}
+}
+
+// removeWiped deletes a machine's record, unless its disks may hold what somebody wrote
+// here: registered again it would be available, with that on it.
+func removeWiped(s HardwareRecords) func(ctx context.Context, name string, rev uint64) error {
+	return func(ctx context.Context, name string, rev uint64) error {
+		h, err := s.HardwareByName(ctx, name)
+		if err != nil {
+			return err
+		}
+		if workflow.Unwiped(&h.Status) {
+			return fmt.Errorf("hardware %q is %s and its disks were not wiped: %w (release it first: rackstrap release %s; or delete it with --force)", name, h.Status.State, workflow.ErrInUse, name)
+		}
+		return s.DeleteHardware(ctx, name, rev)
 	}
 }
 
