@@ -159,15 +159,20 @@ func TestReleaseOfADiskThatWasNotWiped(t *testing.T) {
 func TestReleaseWithoutADisk(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)
+	diskless := &hardware.Facts{CPUs: 2, Disks: []hardware.DiskFact{{Path: "/dev/sdb", Removable: true, Bytes: 1 << 20}}}
+	boot := func(xid uint32, report func(*workflow.Assign) workflow.Report) {
+		r.pass(3 * time.Second)
+		_, tok := r.boot(xid)
+		s := r.attach(tok, newKey(), nil)
+		r.must(s.Facts(r.ctx, diskless))
+		r.work(s, report)
+		s.Detach()
+	}
 	r.install(false)
-	r.run(1, fine)
+	boot(1, broken)
 	_, _, err := r.e.Release(r.ctx, r.hw.Meta.UID, workflow.ReleaseInput{})
 	r.must(err)
-	r.pass(3 * time.Second)
-	_, tok := r.boot(2)
-	s := r.attach(tok, newKey(), nil)
-	r.must(s.Facts(r.ctx, &hardware.Facts{CPUs: 2, Disks: []hardware.DiskFact{{Path: "/dev/sdb", Removable: true, Bytes: 1 << 20}}}))
-	r.work(s, fine)
+	boot(2, fine)
 	if s := r.status(); s.State != hardware.StateAvailable || s.Wiped == nil || len(s.Wiped.Disks) > 0 {
 		t.Errorf("%+v", s)
 	}
