@@ -228,7 +228,7 @@ var reasons = map[Reason]string{
 	ReasonQuarantined:      "too many installs or wipes failed in a row; the machine is not picked any more",
 	ReasonRetiredNow:       "the machine was retired",
 	ReasonDropped:          "the record was made free to be deleted, whatever the machine did",
-	ReasonRestored:         "the records were restored from a backup that was made while this machine was installed or wiped",
+	ReasonRestored:         "the records were restored from a backup, and the machine may have been installed since",
 	ReasonOSNotUp:          "the installed system did not phone home in time",
 	ReasonIssueOpened:      "something keeps the machine from getting on",
 	ReasonIssueClosed:      "an issue is gone",

@@ -29,7 +29,7 @@ const (
 
 func newRestoreCommand() *cobra.Command {
 	var config, data, passphraseFile string
-	var replace bool
+	var replace, asIs bool
 	cmd := &cobra.Command{
 		Use:   "restore FILE",
 		Short: "Put a backup in place of the records; the daemon must be stopped",
@@ -42,8 +42,9 @@ are a refusal without it.
 What is sealed in the backup needs its key: the one in the data directory, or the one
 in the backup, if it was made with one (--passphrase-file).
 
-Machines that were being installed or wiped when the backup was made are put on hold:
-what happened to them since is not in it, and nothing must be wiped because of that.`,
+Every machine that is not provisioned in the backup is put on hold: it may have been
+claimed and installed since, and nothing must be wiped because the backup does not know.
+--as-is leaves that out, for a move to another server with the daemon stopped.`,
 		Example: "  systemctl stop rackstrap\n  rackstrap restore rackstrap-backup.tar.zst\n  rackstrap restore rackstrap-backup.tar.zst --data /var/lib/rackstrap --passphrase-file pass.txt --replace",
 		Args:    cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -63,7 +64,7 @@ what happened to them since is not in it, and nothing must be wiped because of t
 				return err
 			}
 			defer f.Close()
-			r := restorer{dir: data, passphrase: pass, replace: replace, now: time.Now(), out: cmd.OutOrStdout()}
+			r := restorer{dir: data, passphrase: pass, replace: replace, asIs: asIs, now: time.Now(), out: cmd.OutOrStdout()}
 			return r.restore(cmd.Context(), f)
 		},
 	}
@@ -71,6 +72,7 @@ what happened to them since is not in it, and nothing must be wiped because of t
 	f.StringVar(&config, "config", defaultConfigPath, "configuration file, for the data directory")
 	f.StringVar(&data, "data", "", "the data directory")
 	f.StringVar(&passphraseFile, "passphrase-file", "", "file with the passphrase of the key in the backup")
+	f.BoolVar(&asIs, "as-is", false, "put nothing on hold: no machine was touched since the backup")
 	f.BoolVar(&replace, "replace", false, "keep the records that are there aside")
 	return cmd
 }
@@ -97,6 +99,7 @@ type restorer struct {
 	dir        string
 	passphrase string
 	replace    bool
+	asIs       bool
 	now        time.Time
 	out        io.Writer
 }
@@ -130,11 +133,7 @@ func (r restorer) restore(ctx context.Context, archive io.Reader) error {
 		return err
 	}
 	_, err = fmt.Fprintf(r.out, "restored the records of %s into %s\n", o.Manifest.Created.Format(time.DateTime+" MST"), r.dir)
-	for _, name := range held {
-		_, err2 := fmt.Fprintf(r.out, "on hold: %s (it was being installed or wiped then; look at it, then type: rackstrap hardware unhold %s)\n", name, name)
-		err = errors.Join(err, err2)
-	}
-	return errors.Join(err, r.tellImages())
+	return errors.Join(err, r.tell(held), r.tellImages())
 }
 
 // free says whether records are there, and errs where they may not be replaced or a
@@ -182,48 +181,99 @@ func (r restorer) key(o *backup.Opened) (made bool, err error) {
 	if !none {
 		return false, nil
 	}
-	return true, os.WriteFile(path, key, 0o600)
+	f, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
+	if err != nil {
+		return false, err
+	}
+	_, err = f.Write(key)
+	return true, errors.Join(err, f.Sync(), f.Close())
 }
 
 // hold opens the records, which proves the key and migrates them, and holds the
-// machines that were moving.
-func (r restorer) hold(ctx context.Context, path string) (names []string, err error) {
+// machines that a claim or a workflow of the past could destroy.
+func (r restorer) hold(ctx context.Context, path string) (names found, err error) {
 	seal, err := store.LoadSeal(filepath.Join(r.dir, keyFile))
 	if err != nil {
-		return nil, err
+		return names, err
 	}
 	kv, err := bolt.Open(path, bolt.Options{})
 	if err != nil {
-		return nil, err
+		return names, err
 	}
 	defer func() { err = errors.Join(err, kv.Close()) }()
 	db, err := store.New(ctx, kv, seal, store.Options{Leases: kv.Leases()})
 	if errors.Is(err, store.ErrWrongKey) {
-		return nil, fmt.Errorf("%s: the backup was sealed with another key: %w", filepath.Join(r.dir, keyFile), err)
+		return names, fmt.Errorf("%s: the backup was sealed with another key: %w", filepath.Join(r.dir, keyFile), err)
 	}
 	if err != nil {
-		return nil, err
+		return names, err
 	}
-	active, err := db.ActiveWorkflows(ctx)
+	if names.tokens, err = liveTokens(ctx, db, r.now); err != nil || r.asIs {
+		return names, err
+	}
+	all, err := db.ListHardware(ctx)
 	if err != nil {
-		return nil, err
+		return names, err
 	}
-	for _, w := range active {
-		m, err := db.Machine(ctx, w.Status.HardwareUID)
-		if errors.Is(err, workflow.ErrNotFound) {
-			continue
+	for _, h := range all {
+		if s := h.Status.State; s == hardware.StateProvisioned || s == hardware.StateRetired {
+			continue // nothing writes to it by itself, and no claim picks it
 		}
+		m, err := db.Machine(ctx, h.Meta.UID)
 		if err != nil {
-			return nil, err
+			return names, err
 		}
 		m.Status.Hold, m.Status.HoldReason, m.Status.HoldSince = true, hardware.ReasonRestored, r.now
-		ev := workflow.Event{Hardware: m.UID, Machine: w.Spec.Hardware, Workflow: w.Meta.Name, Reason: hardware.ReasonRestored, First: r.now}
+		ev := workflow.Event{Hardware: m.UID, Machine: h.Meta.Name, Reason: hardware.ReasonRestored, First: r.now}
 		if err := db.Commit(ctx, &workflow.Change{Machine: m, Events: []workflow.Event{ev}}); err != nil {
-			return nil, err
+			return names, err
 		}
-		names = append(names, w.Spec.Hardware)
+		names.held = append(names.held, h.Meta.Name)
 	}
 	return names, nil
+}
+
+// liveTokens names the tokens that are good again.
+func liveTokens(ctx context.Context, db *store.DB, now time.Time) ([]string, error) {
+	all, err := db.ListTokens(ctx)
+	if err != nil {
+		return nil, err
+	}
+	var out []string
+	for _, t := range all {
+		if !t.Expired(now) {
+			out = append(out, t.Meta.Name)
+		}
+	}
+	return out, nil
+}
+
+// found is what a human must look at after a restore.
+type found struct {
+	held, tokens []string
+}
+
+// tell prints it.
+func (r restorer) tell(f found) error {
+	var b strings.Builder
+	if n := len(f.held); n > 0 {
+		fmt.Fprintf(&b, "on hold: %s\nwhat happened to these since the backup is not in it: one may run a system by now. Look at each, then type: rackstrap hardware unhold NAME\n", some(f.held))
+	}
+	if len(f.tokens) > 0 {
+		fmt.Fprintf(&b, "tokens that are good again, also those that were revoked since: %s (rackstrap token revoke NAME)\n", some(f.tokens))
+	}
+	_, err := io.WriteString(r.out, b.String())
+	return err
+}
+
+// some lists names, not all of many.
+func some(names []string) string {
+	const most = 20
+	text := strings.Join(names[:min(len(names), most)], ", ")
+	if n := len(names) - most; n > 0 {
+		text += fmt.Sprintf(" and %d more", n)
+	}
+	return text
 }
 
 // place moves the database to its place, and what was there aside, with the leases

@@ -154,7 +154,7 @@ func TestBackupAndRestore(t *testing.T) {
 	}
 
 	out, err := restore(empty, pass, pass, false)
-	if err != nil || !strings.Contains(out, "on hold: moving") || !strings.Contains(out, "image files are not in a backup") {
+	if err != nil || !strings.Contains(out, "on hold: fresh, moving") || !strings.Contains(out, "image files are not in a backup") {
 		t.Fatalf("%q, %v", out, err)
 	}
 	b := openAppliance(t, empty)
