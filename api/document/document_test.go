@@ -48,6 +48,16 @@ func TestDecodeErrors(t *testing.T) {
 	}
 }
 
+// Valid text is taken as it is: U+FFFD itself, and YAML in UTF-16.
+func TestText(t *testing.T) {
+	t.Parallel()
+	for _, text := range []string{`{"a":"\ufffd"}`, "a: \ufffd\n", "\xff\xfea\x00:\x00 \x00\xfd\xff\n\x00"} {
+		if n := one(t, text).Get("a"); n == nil || n.Value != "\ufffd" {
+			t.Errorf("%q: %+v", text, n)
+		}
+	}
+}
+
 func TestDecodeKindness(t *testing.T) {
 	t.Parallel()
 	var h hardware.Hardware
@@ -98,6 +108,8 @@ func TestSyntaxErrors(t *testing.T) {
 		{"key", "? [a]\n: b\n", "a key must be text"},
 		{"merge of text", "<<: a\nb: c\n", "<< takes maps only"},
 		{"cut short", `{"a":`, "ends in the middle"},
+		{"gzip in json", "{\"a\":\n\"\x1f\x8b\x08\"}", "line 2: is not UTF-8 text (write binary data as base64"},
+		{"latin-1", "a: b\nc: caf\xe9\n", "line 2: is not UTF-8 text (write binary data as base64"},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			t.Parallel()

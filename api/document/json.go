@@ -7,10 +7,14 @@ import (
 	"fmt"
 	"io"
 	"strings"
+	"unicode/utf8"
 )
 
 // JSON reads a stream of JSON values. It returns a *SyntaxError.
 func JSON(data []byte, limits Limits) ([]*Node, error) {
+	if err := checkUTF8(data); err != nil {
+		return nil, err // the decoder would put U+FFFD in its place
+	}
 	dec := json.NewDecoder(bytes.NewReader(data))
 	dec.UseNumber()
 	j := jsonReader{dec: dec, data: data, line: 1, budget: budget{limits: limits}}
@@ -124,4 +128,23 @@ func (j *jsonReader) mapping(n *Node, depth int) error {
 	}
 	_, err := j.token()
 	return err
+}
+
+// checkUTF8 says where data is not UTF-8 (RFC 8259 section 8.1), as a *SyntaxError.
+func checkUTF8(data []byte) error {
+	if utf8.Valid(data) {
+		return nil
+	}
+	line := 1
+	for rest := data; ; {
+		r, n := utf8.DecodeRune(rest)
+		if r == utf8.RuneError && n <= 1 {
+			break
+		}
+		if r == '\n' {
+			line++
+		}
+		rest = rest[n:]
+	}
+	return &SyntaxError{line, "is not UTF-8 text (write binary data as base64, in a #cloud-config with `encoding: b64` or `gz+b64` in write_files, or put it into the image)"}
 }

@@ -15,6 +15,12 @@ import (
 // YAML reads a stream of YAML documents; empty ones are left out. It returns a
 // *SyntaxError.
 func YAML(data []byte, limits Limits) ([]*Node, error) {
+	// YAML 1.2 section 5.2: a byte order mark says that it is UTF-16
+	if !bytes.HasPrefix(data, []byte("\xff\xfe")) && !bytes.HasPrefix(data, []byte("\xfe\xff")) {
+		if err := checkUTF8(data); err != nil {
+			return nil, err
+		}
+	}
 	// the parser makes a tree of about 200 bytes a value before we can count: look for
 	// what parts values first
 	parts := 0

@@ -6,6 +6,7 @@ import (
 	"os"
 	"strings"
 	"time"
+	"unicode/utf8"
 
 	"github.com/spf13/cobra"
 
@@ -139,6 +140,8 @@ func (a *app) params(cmd *cobra.Command, given []string) (map[string]any, error)
 
 const maxParamFile = 1 << 20
 
+// readFile reads text, byte by byte: what is not UTF-8 would be altered on its way in
+// JSON.
 func (a *app) readFile(path string) (string, error) {
 	in := a.In
 	if path != "-" {
@@ -155,6 +158,9 @@ func (a *app) readFile(path string) (string, error) {
 	}
 	if len(raw) > maxParamFile {
 		return "", fmt.Errorf("%s has more than %s", path, size(maxParamFile))
+	}
+	if !utf8.Valid(raw) {
+		return "", &failure{exitError, "base64 -w0 " + path + ", as write_files content with `encoding: b64` (or gz+b64) in a #cloud-config; or put it into the image", fmt.Errorf("%s: is not UTF-8 text (compressed or binary data cannot be sent as it is)", path)}
 	}
 	return string(raw), nil
 }
