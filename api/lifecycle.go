@@ -14,7 +14,7 @@ type Provision struct {
 	Checksum string `json:"checksum,omitempty"`
 	// Format of UserData: cloud-config (the default), ignition or talos.
 	Format string `json:"format,omitempty"`
-	// UserData reaches the machine byte by byte.
+	// UserData is UTF-8 text and reaches the machine byte by byte.
 	UserData string `json:"userData,omitempty" secret:"true"`
 	// Network is a cloud-init network-config version 2 in YAML; made from the record
 	// where empty.
@@ -29,15 +29,17 @@ type Provision struct {
 	Params   map[string]any `json:"params,omitempty"`
 	// Reinstall allows it on a machine that is provisioned.
 	Reinstall bool `json:"reinstall,omitempty"`
-	// WaitForPhoneHome: the machine is provisioned when its system phones home.
+	// WaitForPhoneHome: the machine is provisioned when its system phones home. Refused
+	// for Ignition and Talos, which call nobody.
 	WaitForPhoneHome bool `json:"waitForPhoneHome,omitempty"`
 	// Claim is the claim under which it is done; needed by a claimer, and where the
 	// machine is claimed by the same.
 	Claim string `json:"claim,omitempty"`
 	// Name of the workflow; made where empty. The same name again with the same spec
-	// is no second install.
+	// is no second install, also after the first has ended.
 	Name string `json:"name,omitempty"`
-	// DryRun renders and starts nothing.
+	// DryRun renders, refuses what would be refused, and starts nothing; ?dryRun=true is
+	// the same.
 	DryRun bool `json:"dryRun,omitempty"`
 }
 

@@ -38,12 +38,6 @@ func (e *Engine) CreateWorkflow(ctx context.Context, name string, spec WorkflowS
 	return w, e.start(ctx, m, w)
 }
 
-// Render is CreateWorkflow without the start: what would be done, with the same
-// errors but for those of the machine's state.
-func (e *Engine) Render(ctx context.Context, name string, spec WorkflowSpec) (*Workflow, error) {
-	return e.prepare(ctx, name, spec)
-}
-
 // prepare makes the workflow, pending.
 func (e *Engine) prepare(ctx context.Context, name string, spec WorkflowSpec) (*Workflow, error) {
 	now := e.c.Now()

@@ -43,6 +43,8 @@ type Plan struct {
 	BootFiles error
 	// UserData says why the user-data cannot be read, nil if it can or there is none.
 	UserData error
+	// NeedsUserData: without it the installed system does nothing.
+	NeedsUserData bool
 	// SameHostname names another machine with the same host name.
 	SameHostname string
 }

@@ -97,6 +97,8 @@ func checkLogin(s *Snapshot, p *Plan) []Check {
 	switch {
 	case p.UserData != nil:
 		return []Check{bad("user-data", "correct it: "+typeGet(s.name()), "%v", p.UserData)}
+	case userData == "" && p.NeedsUserData:
+		return []Check{doubt("user-data", "set spec.userData, or say rackstrap provision "+s.name()+" … --user-data FILE", "the record has none, and %s needs it", p.TemplateName)}
 	case userData == "" && len(spec.SSHKeys) == 0:
 		return []Check{doubt("login", "add spec.sshKeys or spec.userData to the record", "there are no SSH keys and no user-data: nobody can log in to a cloud image")}
 	case userData != "":

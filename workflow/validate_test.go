@@ -81,6 +81,7 @@ func TestValidateGolden(t *testing.T) {
 		{"nothing known of it", false, func(s *Snapshot) { s.Hardware.Facts = nil }, nil},
 		{"nobody can log in", false, spec(func(s *hardware.Spec) { s.SSHKeys = nil }), nil},
 		{"user-data that cannot be read", true, nil, func(p *Plan) { p.UserData = errors.New("the cloud-config: line 3: did not find expected key") }},
+		{"user-data that is needed", false, nil, func(p *Plan) { p.NeedsUserData = true }},
 		{"host name twice", false, nil, func(p *Plan) { p.SameHostname = "m2" }},
 		{"bad host name", true, spec(func(s *hardware.Spec) { s.Hostname = "a_b" }), nil},
 		{"by hand", false, spec(func(s *hardware.Spec) { s.Power = nil }), nil},

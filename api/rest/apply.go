@@ -48,6 +48,7 @@ func (s *server) apply(w http.ResponseWriter, r *http.Request) error {
 	}
 	wrong += twice(plan)
 	through(r.Context()) // writing may take long
+	defer func() { toldOf(r.Context()).part = doneInPart(plan, "%d of %d documents") }()
 
 	if wrong > 0 && !s.dry { // a dry run says of the others what would be done
 		for _, p := range plan {

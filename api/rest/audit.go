@@ -17,12 +17,34 @@ const (
 	maxAuditPath  = 200
 )
 
+// told is what a handler tells of its request beside the answer. It is used by the
+// request's goroutine.
+type told struct {
+	dry bool // what was written was thrown away
+	// part is what had been done when the request failed.
+	part string
+}
+
+type toldKey struct{}
+
+func withTold(ctx context.Context) context.Context {
+	return context.WithValue(ctx, toldKey{}, &told{})
+}
+
+// toldOf is of the request of ctx; of no request, it is told to nobody.
+func toldOf(ctx context.Context) *told {
+	if t, ok := ctx.Value(toldKey{}).(*told); ok {
+		return t
+	}
+	return &told{}
+}
+
 // changed tells the log and the event log that somebody asked for a change and how
 // that ended. It has the path and never the body. The events of what was changed
 // name the caller too, and are in the transaction of the change; this one comes
 // after it, before the answer.
 func (s *server) changed(r *http.Request, result string) {
-	if r.Method == http.MethodGet || r.Method == http.MethodHead || isDry(r) {
+	if r.Method == http.MethodGet || r.Method == http.MethodHead || toldOf(r.Context()).dry {
 		return
 	}
 	path, by := hardware.PlainText(r.URL.Path, maxAuditPath), CallerFrom(r.Context()).Name

@@ -106,6 +106,7 @@ func (s *server) bulk(w http.ResponseWriter, r *http.Request) error {
 		}
 	}
 	wrong := on.doAll(ctx, plan, machines, do)
+	toldOf(ctx).part = doneInPart(plan, in.Verb+" of %d of %d machines")
 	if err := ctx.Err(); err != nil {
 		return err
 	}
@@ -118,6 +119,21 @@ func (s *server) bulk(w http.ResponseWriter, r *http.Request) error {
 		return applyProblem(plan, api.CodePartiallyApplied, fmt.Sprintf("%s failed for %d of %d machines", in.Verb, wrong, len(plan)))
 	}
 	return writeJSON(w, http.StatusOK, api.ApplyResult{Results: results(plan), DryRun: on.dry})
+}
+
+// doneInPart says in format how many of all were done something with; empty for none.
+func doneInPart(plan []*planned, format string) string {
+	n := 0
+	for _, p := range plan {
+		switch p.result.Result {
+		case api.OutcomeCreated, api.OutcomeChanged, api.OutcomeDeleted, api.OutcomeDone:
+			n++
+		}
+	}
+	if n == 0 {
+		return ""
+	}
+	return fmt.Sprintf(format, n, len(plan))
 }
 
 // doAll works on several machines at a time and counts the failures.

@@ -55,6 +55,9 @@ func bulkVerbs() map[string]bulkVerb {
 			if o.Name != "" {
 				return did{}, badRequest("leave it out: each machine's workflow gets a name of its own", "options.name is for one machine")
 			}
+			if o.DryRun {
+				return did{}, badRequest("ask with ?dryRun=true", "options.dryRun is for one machine")
+			}
 			spec, err := provisionSpec(h, o)
 			if err != nil {
 				return did{}, err
@@ -88,7 +91,7 @@ func (s *server) bulkState(ctx context.Context, was *hardware.Hardware, err erro
 	}
 	now, err := s.Records.HardwareByName(ctx, was.Meta.Name)
 	if err != nil {
-		return did{}, err
+		return did{outcome: api.OutcomeDone}, err // it is done all the same
 	}
 	a, b := stateText(was), stateText(now)
 	if a == b {

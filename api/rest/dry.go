@@ -39,15 +39,8 @@ func (s *server) asDry(ctx context.Context) (*server, error) {
 	d.Images, d.Log = dryImages{s.Images}, slog.New(slog.DiscardHandler)
 	d.Audit, d.Note = nil, nil
 	out := newServer(d)
-	out.dry = true
+	out.dry, toldOf(ctx).dry = true, true
 	return out, nil
-}
-
-// isDry reports whether a request, which was not refused, was a dry run: a route that
-// makes none refuses the parameter.
-func isDry(r *http.Request) bool {
-	dry, _ := boolean(r.URL.Query(), "dryRun")
-	return dry
 }
 
 // dryImages are images of which no file is taken or fetched. Write asks about files

@@ -20,19 +20,20 @@ type Lifecycle interface {
 	Drop(ctx context.Context, uid, why string) (skipped []string, err error)
 	Release(ctx context.Context, uid string, in workflow.ReleaseInput) (workflow string, skipped []string, err error)
 	Power(ctx context.Context, uid, action, nextBoot string) (workflow.PowerOutcome, error)
-	Render(ctx context.Context, name string, spec workflow.WorkflowSpec) (*workflow.Workflow, error)
 }
 
 func lifecycleRoutes() []Route {
 	verb := func(name, does string, in, out any, claimer bool, h func(*server, http.ResponseWriter, *http.Request) error) Route {
 		return Route{Method: http.MethodPost, Path: "/hardware/{name}/" + name, Does: does, Role: RoleOperator, Claimer: claimer, In: in, Out: out, handle: h}
 	}
+	provision := verb("provision", "Install an operating system", api.Provision{}, api.Provisioned{}, true, (*server).provision)
+	provision.Query = []string{"dryRun"}
 	return []Route{
+		provision,
 		verb("accept", "Vouch for a machine: a pending one becomes available, one in quarantine may be picked again", api.Note{}, hardware.Hardware{}, false, (*server).accept),
 		verb("maintenance", "Say that a human works on a machine, or does no more", api.Note{}, hardware.Hardware{}, false, (*server).maintenance),
 		verb("retire", "End a machine's life in the appliance", api.Note{}, api.Retired{}, false, (*server).retire),
 		verb("release", "Give a machine back: wipe every disk, read it back, make it available", api.Release{}, api.Released{}, true, (*server).release),
-		verb("provision", "Install an operating system", api.Provision{}, api.Provisioned{}, true, (*server).provision),
 		verb("inspect", "Boot the worker once, to learn what is in the machine", nil, api.Workflow{}, false, (*server).inspect),
 		verb("power", "Switch a machine on or off, or ask whether it is on", api.Power{}, api.PowerResult{}, true, (*server).power),
 	}

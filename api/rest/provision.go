@@ -2,8 +2,10 @@ package rest
 
 import (
 	"bytes"
+	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"maps"
 	"net/http"
 
@@ -24,7 +26,14 @@ func (s *server) provision(w http.ResponseWriter, r *http.Request) error {
 	if err := options(w, r, "provision", &in); err != nil {
 		return err
 	}
-	h, err := s.acted(r)
+	on, err := s.forRequest(r)
+	if err == nil && in.DryRun {
+		on, err = on.asDry(r.Context())
+	}
+	if err != nil {
+		return err
+	}
+	h, err := on.acted(r)
 	if err != nil {
 		return err
 	}
@@ -32,38 +41,56 @@ func (s *server) provision(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	ctx := r.Context()
-	if in.DryRun {
-		made, err := s.Engine.Render(ctx, in.Name, spec)
-		if err != nil {
-			return err
-		}
-		return s.provisioned(w, r, http.StatusOK, made, true)
-	}
-	made, err := s.Engine.CreateWorkflow(ctx, in.Name, spec)
-	status := http.StatusCreated
-	if in.Name != "" && (errors.Is(err, workflow.ErrExists) || errors.Is(err, workflow.ErrInUse)) {
-		// asked again, maybe because the answer was lost: the same install goes on
-		old, gerr := s.Records.Workflow(ctx, in.Name)
-		if gerr == nil && sameSpec(old.Spec, spec) && old.Status.HardwareUID == h.Meta.UID {
-			made, err, status = old, nil, http.StatusOK
-		}
-	}
+	made, again, err := on.install(r.Context(), in.Name, h.Meta.UID, spec)
 	if err != nil {
 		return err
 	}
-	return s.provisioned(w, r, status, made, false)
-}
-
-func (s *server) provisioned(w http.ResponseWriter, r *http.Request, status int, made *workflow.Workflow, dry bool) error {
-	t, err := s.Records.TemplateByName(r.Context(), made.Spec.Template)
+	t, err := on.Records.TemplateByName(r.Context(), made.Spec.Template)
 	if err != nil && !errors.Is(err, workflow.ErrNotFound) {
 		return err
 	}
-	if dry {
-		made.Meta.Created, made.Status.State = hardware.Meta{}.Created, ""
+	out, status := *made.Redacted(t), http.StatusCreated
+	if again || on.dry {
+		status = http.StatusOK
 	}
-	return writeJSON(w, status, api.Provisioned{Hardware: made.Spec.Hardware, Workflow: api.WorkflowOf(made.Redacted(t), nil), DryRun: dry})
+	if on.dry {
+		out.Meta, out.Status.State = hardware.Meta{Name: out.Meta.Name}, ""
+	}
+	return writeJSON(w, status, api.Provisioned{Hardware: out.Spec.Hardware, Workflow: api.WorkflowOf(&out, nil), DryRun: on.dry})
+}
+
+// install starts an install. A name makes it one that can be asked for again, maybe
+// because the answer was lost: the same install is not done twice, however far it is.
+func (s *server) install(ctx context.Context, name, uid string, spec workflow.WorkflowSpec) (made *workflow.Workflow, again bool, err error) {
+	if made, err = s.installed(ctx, name, uid, spec); made != nil || err != nil {
+		return made, true, err
+	}
+	made, err = s.Engine.CreateWorkflow(ctx, name, spec)
+	if errors.Is(err, workflow.ErrExists) || errors.Is(err, workflow.ErrInUse) {
+		// two asked for it at the same time
+		if first, ferr := s.installed(ctx, name, uid, spec); first != nil || ferr != nil {
+			return first, true, ferr
+		}
+	}
+	return made, false, err
+}
+
+// installed finds the install of that name, nil where there is none. It returns
+// workflow.ErrExists where it is another one.
+func (s *server) installed(ctx context.Context, name, uid string, spec workflow.WorkflowSpec) (*workflow.Workflow, error) {
+	if name == "" {
+		return nil, nil
+	}
+	old, err := s.Records.Workflow(ctx, name)
+	switch {
+	case errors.Is(err, workflow.ErrNotFound):
+		return nil, nil
+	case err != nil:
+		return nil, err
+	case old.Status.HardwareUID != uid || !sameSpec(old.Spec, spec):
+		return nil, fmt.Errorf("workflow %q: %w, for another machine or with other values (choose another name)", hardware.PlainText(name, 80), workflow.ErrExists)
+	}
+	return old, nil
 }
 
 // sameSpec compares what is stored with what was sent; a number is a number.
@@ -96,6 +123,12 @@ func provisionSpec(h *hardware.Hardware, in api.Provision) (workflow.WorkflowSpe
 	if template != "install" && in.Network != "" && in.Template == "" && in.Format == "ignition" {
 		c.Addf("network", "is not written for Ignition (put it into the Ignition config)")
 	}
+	if why := silent(template, spec.Template); in.WaitForPhoneHome && why != "" {
+		c.Addf("waitForPhoneHome", "is not possible: %s (leave it out: the machine is provisioned when it restarts into its system)", why)
+	}
+	if given, _ := in.Params["userData"].(string); spec.Template == formatTemplates()["talos"] && in.UserData+given+h.Spec.UserData == "" {
+		c.Addf("userData", "is missing, and the record has none: Talos does nothing without its machine config (make one with `talosctl gen config`, give it with --user-data FILE)")
+	}
 	for name, value := range map[string]string{
 		"image": in.Image, "checksum": in.Checksum, "disk": in.Disk, "userData": in.UserData, "network": in.Network, "metaData": in.MetaData,
 	} {
@@ -115,4 +148,17 @@ func provisionSpec(h *hardware.Hardware, in api.Provision) (workflow.WorkflowSpe
 		return spec, err
 	}
 	return spec, nil
+}
+
+// silent says why the system of a built-in template cannot phone home, empty if it can.
+func silent(templates ...string) string {
+	for _, t := range templates {
+		switch t {
+		case formatTemplates()["ignition"]:
+			return "an Ignition config is written byte by byte, so nothing in it knows the URL to call"
+		case formatTemplates()["talos"]:
+			return "Talos reads its machine config only, and calls nobody"
+		}
+	}
+	return ""
 }

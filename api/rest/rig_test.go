@@ -28,6 +28,7 @@ import (
 type rig struct {
 	t    *testing.T
 	db   *store.DB
+	deps rest.Deps
 	url  string // of callers with tokens
 	sock string // of root on the unix socket
 
@@ -54,6 +55,10 @@ func (g *rig) note(ev workflow.Event) {
 	g.noted = append(g.noted, ev)
 }
 
+func resolve(_ context.Context, _ *hardware.Hardware, _ *workflow.Workflow, a *workflow.Action) (json.RawMessage, error) {
+	return a.With, nil
+}
+
 type noLogs struct{}
 
 func (noLogs) Append(workflow.Assignment, []byte) error { return nil }
@@ -77,10 +82,8 @@ func newRig(t *testing.T) *rig {
 	log := slog.New(slog.DiscardHandler)
 	e := workflow.NewEngine(workflow.Config{
 		Store: g.db, Templates: g.db.TemplateByName, HardwareByName: g.db.HardwareByName,
-		Resolve: func(_ context.Context, _ *hardware.Hardware, _ *workflow.Workflow, a *workflow.Action) (json.RawMessage, error) {
-			return a.With, nil
-		},
-		Logs: noLogs{}, TokenKey: make([]byte, 32), Now: g.now, Log: log, Note: func(workflow.Event) {},
+		Resolve: resolve,
+		Logs:    noLogs{}, TokenKey: make([]byte, 32), Now: g.now, Log: log, Note: func(workflow.Event) {},
 	})
 	ctx, cancel := context.WithCancel(context.Background())
 	done := make(chan error, 2)
@@ -92,11 +95,17 @@ func newRig(t *testing.T) *rig {
 	f, err := fetch.New(fetch.Options{})
 	g.must(err)
 	images := catalogue.New(catalogue.Config{Records: g.db, Files: files, Fetch: f, Now: g.now, Log: log})
-	a := rest.New(rest.Deps{
+	g.deps = rest.Deps{
 		Records: g.db, Engine: e, Images: images, Tokens: g.db, Audit: g.db.AppendEvent, Note: g.note,
 		Metrics: http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, "up 1\n") }),
 		Version: "test", Now: g.now, Log: log,
-	})
+		Dry: func(ctx context.Context) (rest.Records, rest.Engine, error) {
+			db := g.db.Dry()
+			dry, err := e.Dry(ctx, db, resolve)
+			return db, dry, err
+		},
+	}
+	a := rest.New(g.deps)
 	remote, socket := httptest.NewServer(a.Remote()), httptest.NewServer(a)
 	g.url, g.sock = remote.URL, socket.URL
 	t.Cleanup(func() { // before the store is closed

@@ -75,7 +75,7 @@ func (s *server) serve(route Route) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
 		w.Header().Set("Cache-Control", "no-store")
 		w.Header().Set("X-Content-Type-Options", "nosniff")
-		r = r.WithContext(withTicket(r.Context(), &ticket{gate: s.large}))
+		r = r.WithContext(withTold(withTicket(r.Context(), &ticket{gate: s.large})))
 		defer through(r.Context())
 		caller := CallerFrom(r.Context())
 		err := caller.mayUse(route)
@@ -86,11 +86,11 @@ func (s *server) serve(route Route) http.HandlerFunc {
 			err = route.handle(s, w, r)
 		}
 		if err != nil {
-			switch problem(err).Code {
-			case api.CodeForbidden:
+			if problem(err).Code == api.CodeForbidden {
 				s.refused(r, caller.Name, problem(err))
-			case api.CodePartiallyApplied:
-				s.changed(r, "done in part")
+			}
+			if part := toldOf(r.Context()).part; part != "" {
+				s.changed(r, "done in part: "+part)
 			}
 			if errors.As(err, new(bodyLeft)) {
 				defer linger(w, r)()

@@ -80,6 +80,11 @@ func (s *server) plannedInstall(r *http.Request, h *hardware.Hardware, q url.Val
 	if s.BootFiles != nil {
 		p.BootFiles = s.BootFiles(h.Arch())
 	}
+	for f, template := range formatTemplates() {
+		if template == p.TemplateName && silent(template) != "" {
+			format, p.NeedsUserData = f, true
+		}
+	}
 	p.UserData = readable(format, h.Spec.UserData)
 	for _, o := range s.machines(ctx) {
 		if o.Meta.UID != h.Meta.UID && strings.EqualFold(o.HostName(), h.HostName()) {
@@ -107,8 +112,7 @@ func readable(format, text string) error {
 	}
 	data := []byte(text)
 	if format == "ignition" {
-		_, err := document.JSON(data, document.DefaultLimits())
-		return wrap("the Ignition config", err)
+		return wrap("the Ignition config", workflow.ValidIgnition(text))
 	}
 	if format == "talos" {
 		return wrap("the Talos config", document.CheckYAML(data))

@@ -25,8 +25,11 @@ record has a power driver the machine is switched on by it.
 It runs a built-in template, which anybody can read (rackstrap template get install)
 and copy: install, install-ignition or install-talos, as --format says.
 
---user-data takes a file, byte by byte; - is standard input. --network takes a
-cloud-init network-config version 2; without it, it is made from the record.`,
+--user-data takes a file of UTF-8 text, byte by byte; - is standard input. --network
+takes a cloud-init network-config version 2; without it, it is made from the record.
+
+--phone-home is for images with cloud-init: an Ignition config and Talos call nobody.
+Where user-data and vendor-data are both yours, call it yourself, or leave it out.`,
 		Example: `  rackstrap provision m1 --image debian-12 --wait
   rackstrap provision m1 --image debian-12 --user-data cloud.yaml --dry-run
   rackstrap provision m1 --image flatcar --format ignition --user-data node.ign --wait`,
@@ -85,7 +88,7 @@ cloud-init network-config version 2; without it, it is made from the record.`,
 	f.StringVar(&in.Template, "template", "", "a template of your own instead of the built-in one")
 	f.StringArrayVarP(&params, "param", "p", nil, "NAME=VALUE or NAME=@FILE for the template; may be given several times")
 	f.BoolVar(&in.Reinstall, "reinstall", false, "allow to destroy the disk of a machine that is provisioned")
-	f.BoolVar(&in.WaitForPhoneHome, "phone-home", false, "the machine is provisioned when its system phones home, and failed if it does not within 30 minutes")
+	f.BoolVar(&in.WaitForPhoneHome, "phone-home", false, "the machine is provisioned when its system phones home, and failed if it does not within 30 minutes; needs cloud-init")
 	f.StringVar(&in.Claim, "claim", "", "the claim that holds the machine")
 	f.StringVar(&in.Name, "name", "", "name of the workflow; the same name and values again are no second install")
 	f.BoolVar(&in.DryRun, "dry-run", false, "print the rendered actions, without secrets, and start nothing")
