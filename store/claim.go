@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/rackstrap/rackstrap/hardware"
@@ -76,11 +77,12 @@ func (db *DB) Claim(ctx context.Context, c *hardware.Claim, within hardware.Sele
 
 // again is the answer to a claim whose id is known.
 func again(have, asked *hardware.Claim) (*hardware.Claim, bool, error) {
-	if !have.Status.Ended.IsZero() {
-		return nil, false, &hardware.ClaimEnded{ID: have.Meta.Name, Hardware: have.Status.Hardware, Ended: have.Status.Ended}
-	}
+	// first, so that nobody learns of another owner's machine by guessing ids
 	if field := have.Spec.Difference(&asked.Spec); field != "" {
 		return nil, false, &hardware.ClaimDiffers{ID: have.Meta.Name, Field: field}
+	}
+	if !have.Status.Ended.IsZero() {
+		return nil, false, &hardware.ClaimEnded{ID: have.Meta.Name, Hardware: have.Status.Hardware, Ended: have.Status.Ended}
 	}
 	return have, false, nil
 }
@@ -185,20 +187,39 @@ func (db *DB) endClaim(ctx context.Context, t *Txn, had Entry, m *workflow.Machi
 	})
 }
 
-// trimClaims forgets the claims that ended long ago.
+// maxEndedClaims bounds the ended claims that are remembered: whoever claims and
+// releases in a loop must not fill the disk.
+const maxEndedClaims = 10_000
+
+// trimClaims forgets the claims that ended long ago, and the oldest of too many.
 func (db *DB) trimClaims(ctx context.Context) error {
 	before := db.opts.Now().Add(-keepEnded)
-	return db.each(ctx, Range{Prefix: prefixClaim}, func(e Entry) error {
+	type gone struct {
+		Compare
+		ended time.Time
+	}
+	var ended []gone
+	err := db.each(ctx, Range{Prefix: prefixClaim}, func(e Entry) error {
 		c, err := claims().read(db, e)
-		if err != nil || c.Status.Ended.IsZero() || c.Status.Ended.After(before) {
-			return err
-		}
-		_, err = db.txn(ctx, Txn{If: []Compare{{e.Key, e.Revision}}, Deletes: []string{e.Key}})
-		if errors.Is(err, ErrConflict) {
-			return nil
+		if err == nil && !c.Status.Ended.IsZero() {
+			ended = append(ended, gone{Compare{e.Key, e.Revision}, c.Status.Ended})
 		}
 		return err
 	})
+	if err != nil {
+		return err
+	}
+	slices.SortFunc(ended, func(a, b gone) int { return a.ended.Compare(b.ended) })
+	for i, g := range ended {
+		if g.ended.After(before) && len(ended)-i <= maxEndedClaims {
+			return nil
+		}
+		_, err := db.txn(ctx, Txn{If: []Compare{g.Compare}, Deletes: []string{g.Key}})
+		if err != nil && !errors.Is(err, ErrConflict) {
+			return err
+		}
+	}
+	return nil
 }
 
 // ExplainClaim says of each machine why a claim with this spec would, or would not,

@@ -2,6 +2,7 @@ package store
 
 import (
 	"context"
+	"errors"
 	"strings"
 	"time"
 
@@ -24,8 +25,8 @@ func (db *DB) trimLoop(ctx context.Context) {
 	var claims time.Time
 	for {
 		if now := db.opts.Now(); now.Sub(claims) >= trimClaimsEvery {
-			if err := db.trimClaims(ctx); err != nil && ctx.Err() == nil {
-				db.opts.Log.Warn("claims that ended are not trimmed", "err", err)
+			if err := errors.Join(db.trimClaims(ctx), db.trimWorkflows(ctx)); err != nil && ctx.Err() == nil {
+				db.opts.Log.Warn("claims and workflows that ended are not trimmed", "err", err)
 			} else {
 				claims = now
 			}

@@ -9,6 +9,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"time"
 
@@ -230,6 +231,7 @@ func (r restorer) hold(ctx context.Context, path string) (names found, err error
 		}
 		names.held = append(names.held, h.Meta.Name)
 	}
+	slices.Sort(names.held)
 	return names, nil
 }
 

@@ -59,6 +59,9 @@ func newAppliance(ctx context.Context, c config, log *slog.Logger) (_ *appliance
 		}
 	}()
 	a.meters = newMeters(a.reg)
+	if err := sweepCopies(c.Data); err != nil {
+		return nil, err
+	}
 	if a.kv, err = bolt.Open(filepath.Join(c.Data, databaseFile), bolt.Options{Log: log}); err != nil {
 		return nil, err
 	}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"io"
+	"os"
 	"path/filepath"
 	"time"
 
@@ -43,4 +44,21 @@ func readBackup(ctx context.Context, r io.Reader, dir, passphrase string) (cli.B
 		_, err = o.Key(passphrase)
 	}
 	return info, errors.Join(err, o.Close())
+}
+
+// sweepCopies removes what backups and restores left behind that a crash cut short;
+// each may be as large as the database.
+func sweepCopies(dir string) error {
+	for _, pattern := range []string{".backup-*", ".restore-*"} {
+		left, err := filepath.Glob(filepath.Join(dir, pattern))
+		if err != nil {
+			return err
+		}
+		for _, name := range left {
+			if err := os.Remove(name); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
 }

@@ -109,9 +109,11 @@ func (k *certKeeper) server(ctx context.Context, h http.Handler) *http.Server {
 		},
 		ReadHeaderTimeout: 10 * time.Second,
 		IdleTimeout:       2 * time.Minute,
-		MaxHeaderBytes:    maxHeader,
-		ErrorLog:          slog.NewLogLogger(k.log.Handler(), slog.LevelDebug), // strangers' handshakes
-		BaseContext:       func(net.Listener) context.Context { return ctx },   // event streams end with us
+		// each stream may hold a body: what one connection can make us keep is bounded
+		HTTP2:          &http.HTTP2Config{MaxConcurrentStreams: 32},
+		MaxHeaderBytes: maxHeader,
+		ErrorLog:       slog.NewLogLogger(k.log.Handler(), slog.LevelDebug), // strangers' handshakes
+		BaseContext:    func(net.Listener) context.Context { return ctx },   // event streams end with us
 	}
 }
 
