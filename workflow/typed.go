@@ -13,6 +13,7 @@ func typeGet(name string) string        { return "rackstrap hardware get " + nam
 func typeAccept(name string) string     { return "rackstrap hardware accept " + name }
 func typeUnhold(name string) string     { return "rackstrap hardware unhold " + name }
 func typeMaintained(name string) string { return "rackstrap hardware maintenance " + name + " --off" }
+
 func typeWaitState(name string, s hardware.State) string {
 	return "rackstrap wait " + name + " --state " + string(s)
 }

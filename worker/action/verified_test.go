@@ -68,10 +68,22 @@ func TestWipeVerifiedFitsFacts(t *testing.T) {
 	type attrs = map[string]string
 	ro := attrs{"ro": "1"}
 	noise := []fakeDisk{
-		{"mmcblk0boot0", mib, ro}, {"mmcblk0boot1", mib, ro}, {"mmcblk0rpmb", mib, nil}, {"loop0", mib, ro}, {"ram0", mib, nil},
-		{"zram0", mib, nil}, {"md127", mib, nil}, {"md_d0", mib, nil}, {"dm-0", mib, nil}, {"sr0", mib, attrs{"ro": "1", "removable": "1"}},
-		{"fd0", mib, attrs{"removable": "1"}}, {"zd0", mib, nil}, {"nvme0c0n1", mib, attrs{"hidden": "1"}},
-		{"sdx", mib, attrs{"removable": "1"}}, {"sdy", 0, nil}, {"sdz", 0, ro},
+		{"mmcblk0boot0", mib, ro},
+		{"mmcblk0boot1", mib, ro},
+		{"mmcblk0rpmb", mib, nil},
+		{"loop0", mib, ro},
+		{"ram0", mib, nil},
+		{"zram0", mib, nil},
+		{"md127", mib, nil},
+		{"md_d0", mib, nil},
+		{"dm-0", mib, nil},
+		{"sr0", mib, attrs{"ro": "1", "removable": "1"}},
+		{"fd0", mib, attrs{"removable": "1"}},
+		{"zd0", mib, nil},
+		{"nvme0c0n1", mib, attrs{"hidden": "1"}},
+		{"sdx", mib, attrs{"removable": "1"}},
+		{"sdy", 0, nil},
+		{"sdz", 0, ro},
 	}
 	for _, tt := range []struct {
 		name  string
@@ -80,8 +92,10 @@ func TestWipeVerifiedFitsFacts(t *testing.T) {
 	}{
 		{"eMMC", []fakeDisk{{"mmcblk0", mib, attrs{"device/serial": "0x1234"}}, {"mmcblk0gp0", mib, nil}}, ""},
 		{"serial numbers", []fakeDisk{
-			{"sda", mib, attrs{"device/vpd_pg80": "\x00\x80\x00\x08  ZC1ABCjunk"}}, {"nvme0n1", mib, attrs{"device/serial": "a  b", "serial": "c"}},
-			{"vda", mib, attrs{"serial": "x" + strings.Repeat(" y", 100)}}, {"sdb", mib, attrs{"serial": "\x1b[1m\xff"}},
+			{"sda", mib, attrs{"device/vpd_pg80": "\x00\x80\x00\x08  ZC1ABCjunk"}},
+			{"nvme0n1", mib, attrs{"device/serial": "a  b", "serial": "c"}},
+			{"vda", mib, attrs{"serial": "x" + strings.Repeat(" y", 100)}},
+			{"sdb", mib, attrs{"serial": "\x1b[1m\xff"}},
 		}, ""},
 		{"no disk", nil, ""},
 		{"protected", []fakeDisk{{"sda", mib, nil}, {"sdb", mib, ro}}, "write-protected"},

@@ -6,7 +6,6 @@ import (
 	"io/fs"
 	"path"
 	"runtime"
-	"strconv"
 	"strings"
 	"time"
 
@@ -55,11 +54,6 @@ func raw(root fs.FS, name string) []byte {
 		return nil
 	}
 	return b
-}
-
-func number(root fs.FS, name string) uint64 {
-	n, _ := strconv.ParseUint(text(root, name), 10, 64)
-	return n
 }
 
 // dmi reads one string of the SMBIOS tables. Vendors that did not fill it in say so

@@ -37,7 +37,7 @@ func (a *app) choice(cmd *cobra.Command, verb string, options func() (any, error
 		if !chosen() && !dry {
 			return one(cmd, names)
 		}
-		if names, in.Names = machineNames(verb, names); chosen() && len(in.Names) > 0 {
+		if _, in.Names = machineNames(verb, names); chosen() && len(in.Names) > 0 {
 			return usage(cmd, "%q is a name beside a selector (give one of them)", in.Names[0])
 		}
 		o, err := options()

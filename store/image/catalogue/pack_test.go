@@ -63,8 +63,17 @@ func TestPacker(t *testing.T) {
 	t.Parallel()
 	const run = zeroRun
 	for _, parts := range [][]int64{
-		{}, {1}, {-1}, {512}, {-512}, {zeroBlock, -1, zeroBlock + 1},
-		{-2 * run}, {-2*run + 1}, {5, -2*run - 7, 5}, {-2 * run, 5}, {5, -run, 5},
+		{},
+		{1},
+		{-1},
+		{512},
+		{-512},
+		{zeroBlock, -1, zeroBlock + 1},
+		{-2 * run},
+		{-2*run + 1},
+		{5, -2*run - 7, 5},
+		{-2 * run, 5},
+		{5, -run, 5},
 	} {
 		b, disk := packed(t, parts)
 		if got := unpacked(t, b); !bytes.Equal(got, disk) {

@@ -156,7 +156,7 @@ func (h *header) features(b []byte) error {
 		return unsupported("its data is in an external data file (convert it: qemu-img convert -O qcow2 IN OUT)")
 	case bits&featureExtendedL2 != 0:
 		return unsupported("it has extended L2 entries (convert it: qemu-img convert -O qcow2 -o extended_l2=off IN OUT)")
-	case bits&^(featureCompression) != 0:
+	case bits&^featureCompression != 0:
 		return unsupported("it needs the incompatible features %s (convert it: qemu-img convert -O qcow2 IN OUT)", featureNames(bits&^featureCompression, b[length:]))
 	case (bits&featureCompression != 0) != (compression != 0):
 		return corrupt("compression type %d does not go with its features", compression)

@@ -146,7 +146,7 @@ func mapLinear(name, below string, sectors uint64) error {
 	for _, nr := range []uintptr{3, 9, 6} { // DM_DEV_CREATE, DM_TABLE_LOAD, DM_DEV_SUSPEND (that is: resume)
 		b := make([]byte, 512)
 		le := binary.LittleEndian
-		le.PutUint32(b[0:], 4)   // version
+		le.PutUint32(b[0:], 4)    // version
 		le.PutUint32(b[12:], 512) // size
 		le.PutUint32(b[16:], 312) // where the targets begin
 		copy(b[48:], name)
