@@ -203,16 +203,22 @@ func TestGet(t *testing.T) {
 		"chunked, cut": {serve: func(_ int, w http.ResponseWriter, _ *http.Request) {
 			raw(w, "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n5\r\nabcde\r\n")
 		}, tries: []try{{text: "broke"}}, want: []byte("abcde")},
-		"empty":     {serve: func(_ int, _ http.ResponseWriter, _ *http.Request) {}, tries: plain("empty")},
-		"404":       {serve: func(_ int, w http.ResponseWriter, r *http.Request) { http.NotFound(w, r) }, tries: plain("404 Not Found (check the URL)")},
-		"403":       {serve: func(_ int, w http.ResponseWriter, _ *http.Request) { w.WriteHeader(403) }, tries: plain("upload it")},
-		"503":       {serve: func(_ int, w http.ResponseWriter, _ *http.Request) { w.WriteHeader(503) }, tries: []try{{text: "503"}}},
-		"429":       {serve: func(_ int, w http.ResponseWriter, _ *http.Request) { w.WriteHeader(429) }, tries: []try{{text: "429"}}},
-		"no http":   {serve: func(_ int, w http.ResponseWriter, _ *http.Request) { raw(w, "SSH-2.0-OpenSSH\r\n") }, tries: []try{{text: "malformed"}}},
-		"to file":   {serve: func(_ int, w http.ResponseWriter, r *http.Request) { http.Redirect(w, r, "file:///etc/shadow", http.StatusFound) }, tries: plain("redirects to file:, which is not followed")},
-		"to gopher": {serve: func(_ int, w http.ResponseWriter, r *http.Request) { http.Redirect(w, r, "gopher://x/1", http.StatusFound) }, tries: plain("redirects to gopher:")},
-		"round":     {serve: func(_ int, w http.ResponseWriter, r *http.Request) { http.Redirect(w, r, "/x", http.StatusFound) }, tries: plain("10 redirects do not end")},
-		"password":  {serve: func(_ int, w http.ResponseWriter, r *http.Request) { http.Redirect(w, r, "http://u:p@localhost/", http.StatusFound) }, tries: plain("a URL with a password")},
+		"empty":   {serve: func(_ int, _ http.ResponseWriter, _ *http.Request) {}, tries: plain("empty")},
+		"404":     {serve: func(_ int, w http.ResponseWriter, r *http.Request) { http.NotFound(w, r) }, tries: plain("404 Not Found (check the URL)")},
+		"403":     {serve: func(_ int, w http.ResponseWriter, _ *http.Request) { w.WriteHeader(403) }, tries: plain("upload it")},
+		"503":     {serve: func(_ int, w http.ResponseWriter, _ *http.Request) { w.WriteHeader(503) }, tries: []try{{text: "503"}}},
+		"429":     {serve: func(_ int, w http.ResponseWriter, _ *http.Request) { w.WriteHeader(429) }, tries: []try{{text: "429"}}},
+		"no http": {serve: func(_ int, w http.ResponseWriter, _ *http.Request) { raw(w, "SSH-2.0-OpenSSH\r\n") }, tries: []try{{text: "malformed"}}},
+		"to file": {serve: func(_ int, w http.ResponseWriter, r *http.Request) {
+			http.Redirect(w, r, "file:///etc/shadow", http.StatusFound)
+		}, tries: plain("redirects to file:, which is not followed")},
+		"to gopher": {serve: func(_ int, w http.ResponseWriter, r *http.Request) {
+			http.Redirect(w, r, "gopher://x/1", http.StatusFound)
+		}, tries: plain("redirects to gopher:")},
+		"round": {serve: func(_ int, w http.ResponseWriter, r *http.Request) { http.Redirect(w, r, "/x", http.StatusFound) }, tries: plain("10 redirects do not end")},
+		"password": {serve: func(_ int, w http.ResponseWriter, r *http.Request) {
+			http.Redirect(w, r, "http://u:p@localhost/", http.StatusFound)
+		}, tries: plain("a URL with a password")},
 		"packed on the way": {serve: func(_ int, w http.ResponseWriter, r *http.Request) {
 			w.Header().Set("Content-Encoding", "gzip")
 			whole(w, r, "1", b)
