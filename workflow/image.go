@@ -7,6 +7,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"regexp"
+	"slices"
 	"strings"
 	"time"
 
@@ -75,8 +76,9 @@ type ImageStatus struct {
 	Source ImageFile `json:"source,omitzero"`
 	// Checksum is what the source was compared with, if anything.
 	Checksum string `json:"checksum,omitempty"`
-	// Renditions are what workers can fetch, the best first.
-	Renditions []ImageFile `json:"renditions,omitempty"`
+	// Renditions are what workers can fetch, the best first. While another file is
+	// fetched or converted, and where that failed, they are of the one before.
+	Renditions []ImageRendition `json:"renditions,omitempty"`
 	// DiskBytes is the size of the disk image, unpacked.
 	DiskBytes int64 `json:"diskBytes,omitempty"`
 	// Fetched is when the source was complete.
@@ -89,6 +91,24 @@ type ImageFile struct {
 	// Digest is the sha256 in hex.
 	Digest string `json:"digest"`
 	Bytes  int64  `json:"bytes"`
+}
+
+// ImageRendition is a file that workers can fetch, and what it was made of.
+type ImageRendition struct {
+	ImageFile
+	// Source is the file that it was made of, and Checksum what that was compared with.
+	// Empty where it was made before they were kept and cannot be told from the status.
+	Source   ImageFile `json:"source,omitzero"`
+	Checksum string    `json:"checksum,omitempty"`
+	// For is the key of the spec that it was made for; see ImageSpec.Key.
+	For string `json:"for,omitempty"`
+}
+
+// Of reports whether checksum (sha256:<hex> or sha512:<hex>) is one of the file that
+// the rendition was made of, or of the rendition itself.
+func (r *ImageRendition) Of(checksum string) bool {
+	sum := strings.ToLower(checksum)
+	return sum != "" && (sum == "sha256:"+r.Source.Digest || sum == strings.ToLower(r.Checksum) || sum == "sha256:"+r.Digest)
 }
 
 // ImageProgress is how far the work on an image is; kept in memory only.
@@ -127,7 +147,26 @@ func (i *Image) Current() ImageStatus {
 	case i.Status.For != i.Spec.Key():
 		return ImageStatus{State: ImageWaiting}
 	}
-	return i.Status
+	st := i.Status
+	st.Renditions = st.told()
+	return st
+}
+
+// told are the renditions with what the status says of those that do not say it
+// themselves: they were made when only the status did. It is of the newest source,
+// which is theirs until the next one is here.
+func (st *ImageStatus) told() []ImageRendition {
+	out := slices.Clone(st.Renditions)
+	for k := range out {
+		r := &out[k]
+		if r.For != "" {
+			continue
+		}
+		if r.For = st.For; st.State != ImageConverting && st.Source.Digest != "" {
+			r.Source, r.Checksum = st.Source, st.Checksum
+		}
+	}
+	return out
 }
 
 // ImageSource is where a worker fetches an image, and what it must be.

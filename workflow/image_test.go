@@ -63,7 +63,7 @@ func TestImageSource(t *testing.T) {
 	want("fetching", "", "it is fetching")
 	i.Status.State, i.Status.Message = workflow.ImageFailed, "404"
 	want("failed", "", "cannot be used: 404 (when that is mended: rackstrap image fetch x)")
-	i.Status.Renditions = []workflow.ImageFile{{Format: "zst", Digest: "d1"}}
+	i.Status.Renditions = []workflow.ImageRendition{{ImageFile: workflow.ImageFile{Format: "zst", Digest: "d1"}}}
 	want("failed to be fetched again", "/images/d1", "")
 	i.Spec.Description = "for people"
 	want("described", "/images/d1", "")

@@ -79,6 +79,9 @@ func imageResource(d Deps) *resource[workflow.Image] {
 			out := api.Image{Image: *i}
 			out.Status = i.Current()
 			out.Status.For = "" // ours
+			for k := range out.Status.Renditions {
+				out.Status.Renditions[k].For = ""
+			}
 			if p, ok := d.Images.Progress(i.Meta.UID); ok {
 				out.Progress = &p
 			}

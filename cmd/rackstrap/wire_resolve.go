@@ -6,8 +6,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"slices"
-	"strings"
 
 	"github.com/rackstrap/rackstrap/api/metadata"
 	"github.com/rackstrap/rackstrap/hardware"
@@ -94,12 +92,13 @@ func (r resolver) imageWrite(ctx context.Context, h *hardware.Hardware, o *workf
 		o.Image, o.Checksum, o.Format, o.CA = src.URL, cmp.Or(o.Checksum, src.Checksum), cmp.Or(o.Format, src.Format), cmp.Or(o.CA, src.CA)
 		return nil
 	}
-	// What is served was made of the file that the action's checksum is of.
-	if sum := strings.ToLower(o.Checksum); sum != "" {
-		st := img.Current()
-		if !slices.Contains([]string{"sha256:" + st.Source.Digest, strings.ToLower(st.Checksum), src.Checksum}, sum) {
-			return fmt.Errorf("image %q has sha256:%s, and not %s as the action wants (correct its checksum, or leave it out)", o.Image, st.Source.Digest, o.Checksum)
+	// The file of the record may be a newer one: what counts is what is served.
+	if served := img.Current().Renditions[0]; o.Checksum != "" && !served.Of(o.Checksum) {
+		has := "sha256:" + served.Source.Digest
+		if served.Source.Digest == "" {
+			has = "a checksum that was not kept"
 		}
+		return fmt.Errorf("image %q has %s, and not %s as the action wants (correct its checksum, or leave it out)", o.Image, has, o.Checksum)
 	}
 	o.Image, o.Checksum, o.Format, o.CA, o.Insecure = src.URL, src.Checksum, src.Format, "", false
 	return nil

@@ -15,9 +15,10 @@ import (
 )
 
 const (
-	sumA = "aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa"
-	sumC = "cccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccc"
-	sumB = "sha512:" + sumA + sumA
+	sumA   = "aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa"
+	sumC   = "cccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccc"
+	sumNew = "dddddddddddddddddddddddddddddddddddddddddddddddddddddddddddddddd"
+	sumB   = "sha512:" + sumA + sumA
 )
 
 func resolverOf(s *site) resolver {
@@ -59,6 +60,9 @@ func TestResolveImage(t *testing.T) {
 		"kept":      {Blob: sumA, Bytes: 7},
 		"new":       {URL: "https://images.example/new.raw.xz"},
 		"broken":    {URL: "https://images.example/broken.raw.xz"},
+		"again":     {URL: "https://images.example/again.qcow2"},
+		"refetched": {URL: "https://images.example/refetched.qcow2"},
+		"old":       {URL: "https://images.example/old.qcow2"},
 		"elsewhere": {URL: "https://images.example/debian.raw.xz", Checksum: sumB, Format: "xz", Direct: true, CA: testCA(t)},
 		"unsure":    {URL: "http://images.example/x", Direct: true},
 		"arm":       {URL: "http://images.example/arm", Arch: "arm64", Direct: true},
@@ -69,7 +73,19 @@ func TestResolveImage(t *testing.T) {
 		switch name {
 		case "kept":
 			st.Source = workflow.ImageFile{Format: "qcow2", Digest: sumA}
-			st.Renditions = []workflow.ImageFile{{Format: "zst", Digest: sumC}}
+			st.Renditions = []workflow.ImageRendition{{ImageFile: workflow.ImageFile{Format: "zst", Digest: sumC}}}
+		case "again", "refetched": // another file came, and what is served is of the one before
+			st.State, st.Source, st.Checksum = workflow.ImageConverting, workflow.ImageFile{Digest: sumNew}, "sha256:"+sumNew
+			if name == "refetched" {
+				st.State, st.Message = workflow.ImageFailed, "inside xz: corrupt"
+			}
+			st.Renditions = []workflow.ImageRendition{{
+				ImageFile: workflow.ImageFile{Format: "zst", Digest: sumC},
+				Source:    workflow.ImageFile{Format: "qcow2", Digest: sumA}, Checksum: sumB, For: st.For,
+			}}
+		case "old": // the same, written before renditions said what they are of
+			st.State, st.Source, st.Checksum = workflow.ImageConverting, workflow.ImageFile{Digest: sumNew}, "sha256:"+sumNew
+			st.Renditions = []workflow.ImageRendition{{ImageFile: workflow.ImageFile{Format: "zst", Digest: sumC}}}
 		case "broken":
 			st.State, st.Message = workflow.ImageFailed, "the server says 404 Not Found"
 		default:
@@ -78,25 +94,33 @@ func TestResolveImage(t *testing.T) {
 		s.must(s.db.SetImageStatus(t.Context(), i, st, nil))
 	}
 	r := resolverOf(s)
+	served := workflow.ImageWrite{Image: "/images/" + sumC, Checksum: "sha256:" + sumC, Format: "zst"}
 	for name, tc := range map[string]struct {
 		machine    string
 		give, want workflow.ImageWrite
 		wrong      string
 	}{
-		"kept":                {"m1", workflow.ImageWrite{Image: "kept"}, workflow.ImageWrite{Image: "/images/" + sumC, Checksum: "sha256:" + sumC, Format: "zst"}, ""},
-		"of its source":       {"m1", workflow.ImageWrite{Image: "kept", Checksum: "sha256:" + sumA, Format: "auto"}, workflow.ImageWrite{Image: "/images/" + sumC, Checksum: "sha256:" + sumC, Format: "zst"}, ""},
-		"not ready":           {"m1", workflow.ImageWrite{Image: "new"}, workflow.ImageWrite{}, "image \"new\" is not ready, it is waiting (wait for it: rackstrap image wait new)"},
-		"failed":              {"m1", workflow.ImageWrite{Image: "broken"}, workflow.ImageWrite{}, "image \"broken\" cannot be used: the server says 404 Not Found (when that is mended: rackstrap image fetch broken)"},
-		"elsewhere":           {"m1", workflow.ImageWrite{Image: "elsewhere", Disk: "largest"}, workflow.ImageWrite{Image: "https://images.example/debian.raw.xz", Checksum: sumB, Format: "xz", Disk: "largest", CA: testCA(t)}, ""},
-		"unsure":              {"m1", workflow.ImageWrite{Image: "unsure"}, workflow.ImageWrite{Image: "http://images.example/x"}, ""},
-		"other bytes":         {"m1", workflow.ImageWrite{Image: "kept", Checksum: "sha256:" + sumC[1:] + "0"}, workflow.ImageWrite{}, `image "kept" has sha256:` + sumA + ", and not sha256:" + sumC[1:] + "0 as the action wants (correct its checksum, or leave it out)"},
-		"the action's word":   {"m1", workflow.ImageWrite{Image: "elsewhere", Checksum: "sha256:" + sumC, Format: "raw", CA: "pem"}, workflow.ImageWrite{Image: "https://images.example/debian.raw.xz", Checksum: "sha256:" + sumC, Format: "raw", CA: "pem"}, ""},
-		"a URL":               {"m1", workflow.ImageWrite{Image: "https://a.example/kept", Format: "gz", CA: "pem", Checksum: sumB}, workflow.ImageWrite{Image: "https://a.example/kept", Format: "gz", CA: "pem", Checksum: sumB}, ""},
-		"a URL for the other": {"m2", workflow.ImageWrite{Image: "http://a.example/x"}, workflow.ImageWrite{Image: "http://a.example/x"}, ""},
-		"missing":             {"m1", workflow.ImageWrite{Image: "gone"}, workflow.ImageWrite{}, "there is no image \"gone\" (see `rackstrap image list`, add it with `rackstrap image add gone FILE`)"},
-		"wrong arch":          {"m1", workflow.ImageWrite{Image: "arm"}, workflow.ImageWrite{}, `image "arm" is for arm64, hardware "m1" is amd64`},
-		"wrong arch, unsaid":  {"m2", workflow.ImageWrite{Image: "kept"}, workflow.ImageWrite{}, `image "kept" is for amd64, hardware "m2" is arm64`},
-		"right arch":          {"m2", workflow.ImageWrite{Image: "arm"}, workflow.ImageWrite{Image: "http://images.example/arm"}, ""},
+		"kept":                             {"m1", workflow.ImageWrite{Image: "kept"}, workflow.ImageWrite{Image: "/images/" + sumC, Checksum: "sha256:" + sumC, Format: "zst"}, ""},
+		"of its source":                    {"m1", workflow.ImageWrite{Image: "kept", Checksum: "sha256:" + sumA, Format: "auto"}, workflow.ImageWrite{Image: "/images/" + sumC, Checksum: "sha256:" + sumC, Format: "zst"}, ""},
+		"not ready":                        {"m1", workflow.ImageWrite{Image: "new"}, workflow.ImageWrite{}, "image \"new\" is not ready, it is waiting (wait for it: rackstrap image wait new)"},
+		"failed":                           {"m1", workflow.ImageWrite{Image: "broken"}, workflow.ImageWrite{}, "image \"broken\" cannot be used: the server says 404 Not Found (when that is mended: rackstrap image fetch broken)"},
+		"elsewhere":                        {"m1", workflow.ImageWrite{Image: "elsewhere", Disk: "largest"}, workflow.ImageWrite{Image: "https://images.example/debian.raw.xz", Checksum: sumB, Format: "xz", Disk: "largest", CA: testCA(t)}, ""},
+		"unsure":                           {"m1", workflow.ImageWrite{Image: "unsure"}, workflow.ImageWrite{Image: "http://images.example/x"}, ""},
+		"other bytes":                      {"m1", workflow.ImageWrite{Image: "kept", Checksum: "sha256:" + sumC[1:] + "0"}, workflow.ImageWrite{}, `image "kept" has sha256:` + sumA + ", and not sha256:" + sumC[1:] + "0 as the action wants (correct its checksum, or leave it out)"},
+		"the action's word":                {"m1", workflow.ImageWrite{Image: "elsewhere", Checksum: "sha256:" + sumC, Format: "raw", CA: "pem"}, workflow.ImageWrite{Image: "https://images.example/debian.raw.xz", Checksum: "sha256:" + sumC, Format: "raw", CA: "pem"}, ""},
+		"a URL":                            {"m1", workflow.ImageWrite{Image: "https://a.example/kept", Format: "gz", CA: "pem", Checksum: sumB}, workflow.ImageWrite{Image: "https://a.example/kept", Format: "gz", CA: "pem", Checksum: sumB}, ""},
+		"a URL for the other":              {"m2", workflow.ImageWrite{Image: "http://a.example/x"}, workflow.ImageWrite{Image: "http://a.example/x"}, ""},
+		"missing":                          {"m1", workflow.ImageWrite{Image: "gone"}, workflow.ImageWrite{}, "there is no image \"gone\" (see `rackstrap image list`, add it with `rackstrap image add gone FILE`)"},
+		"converting with an old rendition": {"m1", workflow.ImageWrite{Image: "again", Checksum: "sha256:" + sumA}, served, ""},
+		"converting with an old rendition, by its list": {"m1", workflow.ImageWrite{Image: "again", Checksum: sumB}, served, ""},
+		"converting, the new one is wanted":             {"m1", workflow.ImageWrite{Image: "again", Checksum: "sha256:" + sumNew}, workflow.ImageWrite{}, `image "again" has sha256:` + sumA + ", and not sha256:" + sumNew + " as the action wants (correct its checksum, or leave it out)"},
+		"converting, any is wanted":                     {"m1", workflow.ImageWrite{Image: "again"}, served, ""},
+		"failed after a refetch":                        {"m1", workflow.ImageWrite{Image: "refetched", Checksum: "sha256:" + sumA}, served, ""},
+		"failed after a refetch, the new one is wanted": {"m1", workflow.ImageWrite{Image: "refetched", Checksum: "sha256:" + sumNew}, workflow.ImageWrite{}, `image "refetched" has sha256:` + sumA + ", and not sha256:" + sumNew + " as the action wants (correct its checksum, or leave it out)"},
+		"converting, an old record":                     {"m1", workflow.ImageWrite{Image: "old", Checksum: "sha256:" + sumNew}, workflow.ImageWrite{}, `image "old" has a checksum that was not kept, and not sha256:` + sumNew + " as the action wants (correct its checksum, or leave it out)"},
+		"wrong arch":                                    {"m1", workflow.ImageWrite{Image: "arm"}, workflow.ImageWrite{}, `image "arm" is for arm64, hardware "m1" is amd64`},
+		"wrong arch, unsaid":                            {"m2", workflow.ImageWrite{Image: "kept"}, workflow.ImageWrite{}, `image "kept" is for amd64, hardware "m2" is arm64`},
+		"right arch":                                    {"m2", workflow.ImageWrite{Image: "arm"}, workflow.ImageWrite{Image: "http://images.example/arm"}, ""},
 	} {
 		o, err := resolve(t, r, s.machine(tc.machine), nil, workflow.KindImageWrite, &tc.give)
 		switch {

@@ -29,7 +29,6 @@ func (m *Manager) fetch(ctx context.Context, j *job, i *workflow.Image, st *work
 		return err
 	}
 	defer func() { <-m.fetches }()
-	before := *st
 	st.State = workflow.ImageFetching
 	if err := m.put(ctx, i, st, nil); err != nil {
 		return err
@@ -53,7 +52,7 @@ func (m *Manager) fetch(ctx context.Context, j *job, i *workflow.Image, st *work
 		m.naming.RLock()
 		blob, err := p.Keep(want, func(done int64) { j.set(func(p *workflow.ImageProgress) { p.Done = done }) })
 		if err == nil {
-			err = m.fetched(ctx, i, st, before, blob, want)
+			err = m.fetched(ctx, i, st, blob, want)
 		}
 		m.naming.RUnlock()
 		if !errors.Is(err, image.ErrChecksum) || tries == 1 || fresh {
@@ -68,10 +67,11 @@ func (m *Manager) fetch(ctx context.Context, j *job, i *workflow.Image, st *work
 }
 
 // fetched writes down that the source is here.
-func (m *Manager) fetched(ctx context.Context, i *workflow.Image, st *workflow.ImageStatus, before workflow.ImageStatus, blob image.Blob, want string) error {
+func (m *Manager) fetched(ctx context.Context, i *workflow.Image, st *workflow.ImageStatus, blob image.Blob, want string) error {
 	st.Checksum, st.Fetched, st.State = want, m.c.Now(), workflow.ImageConverting
-	if len(before.Renditions) > 0 && before.Source.Digest == blob.Digest && m.c.Files.Has(before.Renditions[0].Digest) {
-		st.State = workflow.ImageReady
+	if r := st.Renditions; len(r) > 0 && r[0].Source.Digest == blob.Digest && r[0].For == st.For && m.c.Files.Has(r[0].Digest) {
+		r[0].Checksum = want
+		st.Source, st.State = r[0].Source, workflow.ImageReady
 		return m.put(ctx, i, st, event(hardware.ReasonImageReady, i, "the same file as before, sha256:"+blob.Digest))
 	}
 	st.Source = workflow.ImageFile{Digest: blob.Digest, Bytes: blob.Bytes}

@@ -47,8 +47,11 @@ func TestFormats(t *testing.T) {
 				t.Errorf("source %+v", st)
 			}
 			r := st.Renditions[0]
-			if tc.served == "" && r != st.Source || tc.served != "" && r.Format != tc.served {
+			if tc.served == "" && r.ImageFile != st.Source || tc.served != "" && r.Format != tc.served {
 				t.Errorf("served is %+v", r)
+			}
+			if r.Source != st.Source || r.Checksum != st.Checksum {
+				t.Errorf("made of %+v", r)
 			}
 			if tc.served != "" && r.Bytes > int64(len(disk))/4 {
 				t.Errorf("%d bytes are served of a disk of %d", r.Bytes, len(disk))
@@ -293,6 +296,14 @@ func TestFetchAgain(t *testing.T) {
 	broken := g.failed("x", "HTML")
 	if src, err := broken.Source(); err != nil || src.URL != "/images/"+first.Renditions[0].Digest {
 		t.Errorf("the old one is %+v, %v", src, err)
+	}
+	if r := broken.Current().Renditions[0]; r.Source != first.Source || broken.Status.Checksum != "" {
+		t.Errorf("the old one is said to be of %+v", r.Source)
+	}
+	g.serve("/x", one)
+	g.must(g.m.Fetch(t.Context(), "x"))
+	if back := g.ready("x", one).Status; back.Source != first.Source || back.Renditions[0] != first.Renditions[0] {
+		t.Errorf("the first file again is %+v", back)
 	}
 	g.serve("/x", two)
 	g.must(g.m.Fetch(t.Context(), "x"))

@@ -37,7 +37,7 @@ func (m *Manager) work(ctx context.Context, j *job, name string) (again bool) {
 		return true
 	}
 	if st.State == workflow.ImageConverting {
-		st.Source = workflow.ImageFile{} // the renditions, if any, are of an earlier one
+		st.Source, st.Checksum = workflow.ImageFile{}, "" // the renditions, if any, are of an earlier one
 	}
 	st.State, st.Message = workflow.ImageFailed, hardware.PlainText(err.Error(), 1000)
 	m.c.Log.Warn("image failed", "image", i.Meta.Name, "reason", hardware.ReasonImageFailed, "err", st.Message)
@@ -101,7 +101,8 @@ func (m *Manager) pack(ctx context.Context, j *job, i *workflow.Image, st *workf
 	if err != nil {
 		return err
 	}
-	st.Source.Format, st.DiskBytes, st.Renditions = out.format, out.disk, []workflow.ImageFile{out.rendition}
+	st.Source.Format, st.DiskBytes = out.format, out.disk
+	st.Renditions = []workflow.ImageRendition{{ImageFile: out.rendition, Source: st.Source, Checksum: st.Checksum, For: st.For}}
 	st.State = workflow.ImageReady
 	from := "uploaded"
 	if i.Spec.URL != "" {
