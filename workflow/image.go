@@ -102,6 +102,8 @@ type ImageRendition struct {
 	Checksum string    `json:"checksum,omitempty"`
 	// For is the key of the spec that it was made for; see ImageSpec.Key.
 	For string `json:"for,omitempty"`
+	// Arch is the architecture that the spec had then.
+	Arch string `json:"arch,omitempty"`
 }
 
 // Of reports whether checksum (sha256:<hex> or sha512:<hex>) is one of the file that
@@ -139,17 +141,25 @@ func (s *ImageSpec) Architecture() string {
 }
 
 // Current is the status if it is about the spec as it is now, else that of an image
-// that waits. A direct image has none.
+// that waits, and of which the renditions before are still served: an install that
+// runs does not break when its image is replaced. Those for another architecture are
+// not. A direct image has none.
 func (i *Image) Current() ImageStatus {
-	switch {
-	case i.Spec.Direct:
+	if i.Spec.Direct {
 		return ImageStatus{}
-	case i.Status.For != i.Spec.Key():
-		return ImageStatus{State: ImageWaiting}
 	}
-	st := i.Status
-	st.Renditions = st.told()
-	return st
+	st, key := i.Status, i.Spec.Key()
+	st.Renditions = slices.DeleteFunc(st.told(), func(r ImageRendition) bool {
+		return r.For != key && r.Arch != i.Spec.Architecture()
+	})
+	if st.For == key {
+		return st
+	}
+	waits := ImageStatus{State: ImageWaiting, Renditions: st.Renditions}
+	if len(st.Renditions) > 0 {
+		waits.DiskBytes = st.DiskBytes
+	}
+	return waits
 }
 
 // told are the renditions with what the status says of those that do not say it
@@ -185,7 +195,7 @@ func (i *Image) Source() (ImageSource, error) {
 		return ImageSource{URL: i.Spec.URL, Checksum: i.Spec.Checksum, Format: i.Spec.Format, CA: i.Spec.CA}, nil
 	}
 	st, name := i.Current(), i.Meta.Name
-	if len(st.Renditions) > 0 { // also while it is fetched anew
+	if len(st.Renditions) > 0 { // also while it is fetched anew, or replaced
 		r := st.Renditions[0]
 		return ImageSource{URL: "/images/" + r.Digest, Checksum: "sha256:" + r.Digest, Format: r.Format}, nil
 	}

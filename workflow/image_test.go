@@ -68,7 +68,17 @@ func TestImageSource(t *testing.T) {
 	i.Spec.Description = "for people"
 	want("described", "/images/d1", "")
 	i.Spec.URL += "2"
-	want("another URL", "", "waiting")
+	want("another URL, and nobody knows what the old one was for", "", "waiting")
+	i.Status.Renditions[0].Arch = "amd64"
+	i.Status.Renditions[0].Source, i.Status.DiskBytes = workflow.ImageFile{Digest: "s1"}, 7
+	want("another URL: the old one until the new one is here", "/images/d1", "")
+	if st := i.Current(); st.State != workflow.ImageWaiting || st.Source.Digest != "" || st.DiskBytes != 7 {
+		t.Errorf("replaced: %+v", st)
+	}
+	i.Spec.Arch = "arm64"
+	want("another URL, for another architecture", "", "waiting")
+	i.Status.Renditions[0].For, i.Status.For = i.Spec.Key(), i.Spec.Key()
+	want("the architecture was corrected", "/images/d1", "")
 	i.Spec.Direct = true
 	want("direct", i.Spec.URL, "")
 }

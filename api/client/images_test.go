@@ -4,9 +4,11 @@ import (
 	"errors"
 	"net/http"
 	"net/http/httptest"
+	"runtime"
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/rackstrap/rackstrap/api"
 	"github.com/rackstrap/rackstrap/api/client"
@@ -27,15 +29,20 @@ func TestImageFilesGo(t *testing.T) {
 	}
 	want := func(what string, digests ...string) {
 		t.Helper()
-		all, err := d.files.List()
-		d.must(err)
-		var got []string
-		for _, b := range all {
-			got = append(got, b.Digest)
-		}
 		slices.Sort(digests)
-		if !slices.Equal(got, digests) {
-			t.Fatalf("%s: kept %v, want %v", what, got, digests)
+		for end := time.Now().Add(20 * time.Second); ; runtime.Gosched() { // what was served goes when the next is ready
+			all, err := d.files.List()
+			d.must(err)
+			var got []string
+			for _, b := range all {
+				got = append(got, b.Digest)
+			}
+			if slices.Equal(got, digests) {
+				return
+			}
+			if time.Now().After(end) {
+				t.Fatalf("%s: kept %v, want %v", what, got, digests)
+			}
 		}
 	}
 	a := add("one", "a")

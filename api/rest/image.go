@@ -80,7 +80,7 @@ func imageResource(d Deps) *resource[workflow.Image] {
 			out.Status = i.Current()
 			out.Status.For = "" // ours
 			for k := range out.Status.Renditions {
-				out.Status.Renditions[k].For = ""
+				out.Status.Renditions[k].For, out.Status.Renditions[k].Arch = "", ""
 			}
 			if p, ok := d.Images.Progress(i.Meta.UID); ok {
 				out.Progress = &p

@@ -14,12 +14,15 @@ const (
 	getIt        // from its URL
 	packIt       // the source is here
 	lost         // its uploaded file is not here
+	forget       // the machines fetch it by themselves now
 )
 
 // decide says what an image needs. has reports whether a file is kept.
 func decide(i *workflow.Image, has func(digest string) bool) todo {
 	st := i.Current()
 	switch {
+	case i.Spec.Direct && len(i.Status.Renditions) > 0:
+		return forget
 	case i.Spec.Direct, st.State == workflow.ImageFailed:
 		return nothing
 	case st.State == workflow.ImageReady && len(st.Renditions) > 0 && has(st.Renditions[0].Digest):
@@ -38,7 +41,7 @@ func decide(i *workflow.Image, has func(digest string) bool) todo {
 func named(i *workflow.Image) []string {
 	var out []string
 	st := i.Current()
-	for _, r := range st.Renditions {
+	for _, r := range i.Status.Renditions { // also those of before, until the status lets go of them
 		out = append(out, r.Digest)
 	}
 	if st.State == workflow.ImageConverting {

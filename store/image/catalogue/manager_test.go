@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"runtime"
 	"slices"
 	"strings"
 	"testing"
@@ -312,6 +313,61 @@ func TestFetchAgain(t *testing.T) {
 	if err := g.m.Fetch(t.Context(), "nobody"); !errors.Is(err, workflow.ErrNotFound) {
 		t.Error(err)
 	}
+}
+
+// TestReplaced: until the new one is ready the one before is served; it goes when
+// nobody needs it, also where the new one is one that the machines fetch.
+func TestReplaced(t *testing.T) {
+	t.Parallel()
+	g := newRig(t)
+	one, two := makeDisk(21, 2<<20), makeDisk(22, 2<<20)
+	g.serve("/1", one)
+	g.add("x", workflow.ImageSpec{URL: "/1"})
+	first := g.ready("x", one).Status
+	served := func(what string) {
+		t.Helper()
+		i := g.image("x")
+		src, err := i.Source()
+		if err != nil || src.Checksum != "sha256:"+first.Renditions[0].Digest || !g.files.Has(first.Renditions[0].Digest) {
+			t.Fatalf("%s: %+v, %v", what, src, err)
+		}
+		if st := i.Current(); st.Renditions[0].Source != first.Source || st.DiskBytes != first.DiskBytes {
+			t.Errorf("%s: it is of %+v", what, st.Renditions[0])
+		}
+	}
+	came, release := make(chan struct{}), make(chan struct{})
+	g.serveBy("/2", func(w http.ResponseWriter, r *http.Request) {
+		close(came)
+		<-release
+		whole(w, r, []byte("<html>down for maintenance"))
+	})
+	g.add("x", workflow.ImageSpec{URL: "/2"})
+	served("replaced")
+	<-came
+	served("while it is fetched")
+	close(release)
+	g.failed("x", "HTML")
+	served("the new one is broken")
+	g.stop()
+	g.start()
+	served("after a restart")
+	g.serve("/2", two)
+	g.must(g.m.Fetch(t.Context(), "x"))
+	second := g.ready("x", two).Status
+	g.add("y", workflow.ImageSpec{URL: "/1"})
+	y := g.ready("y", one).Status
+	g.add("x", workflow.ImageSpec{URL: "/2", Format: "raw"}) // the same bytes, to be read another way
+	if raw := g.ready("x", two).Status; raw.Renditions[0].For == second.Renditions[0].For {
+		t.Errorf("not made again: %+v", raw)
+	}
+	g.add("x", workflow.ImageSpec{URL: "/2", Direct: true})
+	g.add("z", workflow.ImageSpec{URL: "/1"})
+	g.cursor = 0
+	g.ended("z")
+	for len(g.image("x").Status.Renditions) > 0 {
+		runtime.Gosched()
+	}
+	g.kept(y.Renditions[0].Digest)
 }
 
 // TestStopped: a record that goes, or names another URL, ends the transfer.

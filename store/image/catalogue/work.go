@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"net/url"
+	"slices"
 	"strings"
 
 	"github.com/rackstrap/rackstrap/hardware"
@@ -23,8 +24,12 @@ func (m *Manager) work(ctx context.Context, j *job, name string) (again bool) {
 	if do == nothing {
 		return false
 	}
+	if do == forget {
+		return m.put(ctx, i, &workflow.ImageStatus{}, nil) != nil && ctx.Err() == nil
+	}
 	st := i.Current()
 	st.For, st.Message = j.key, ""
+	st.Renditions = slices.DeleteFunc(st.Renditions, func(r workflow.ImageRendition) bool { return !m.c.Files.Has(r.Digest) })
 	err = m.steps(ctx, j, i, &st, do)
 	switch {
 	case ctx.Err() != nil, errors.Is(err, workflow.ErrNotFound):
@@ -102,7 +107,7 @@ func (m *Manager) pack(ctx context.Context, j *job, i *workflow.Image, st *workf
 		return err
 	}
 	st.Source.Format, st.DiskBytes = out.format, out.disk
-	st.Renditions = []workflow.ImageRendition{{ImageFile: out.rendition, Source: st.Source, Checksum: st.Checksum, For: st.For}}
+	st.Renditions = []workflow.ImageRendition{{ImageFile: out.rendition, Source: st.Source, Checksum: st.Checksum, For: st.For, Arch: i.Spec.Architecture()}}
 	st.State = workflow.ImageReady
 	from := "uploaded"
 	if i.Spec.URL != "" {
