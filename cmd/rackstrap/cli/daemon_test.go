@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"log/slog"
 	"net"
 	"net/http"
@@ -15,6 +16,7 @@ import (
 	"strconv"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/rogpeppe/go-internal/testscript"
@@ -154,6 +156,13 @@ func newDaemon(env *testscript.Env) (*daemon, error) {
 		}
 	})
 	env.Defer(d.stop)
+	// A server whose file is another one each time.
+	var asked atomic.Int64
+	files := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		_, _ = fmt.Fprintf(w, "operating system %d", asked.Add(1))
+	}))
+	env.Defer(files.Close)
+	env.Setenv("FILES", files.URL)
 	return d, nil
 }
 

@@ -81,7 +81,8 @@ list such as SHA256SUMS. With --direct the machines fetch the URL by themselves.
 	return cmd
 }
 
-// addURL writes the record; what failed before is tried again.
+// addURL writes the record. Where that names the same source as before, it is fetched
+// again: the server may have another file now, or what failed before is mended.
 func (a *app) addURL(ctx context.Context, c *client.Client, name, url string, spec workflow.ImageSpec) error {
 	spec.URL = url
 	img := &api.Image{Image: workflow.Image{Meta: hardware.Meta{Name: name}, Spec: spec}}
@@ -90,12 +91,13 @@ func (a *app) addURL(ctx context.Context, c *client.Client, name, url string, sp
 	if !errors.As(err, &p) || p.Code != api.CodeExists {
 		return err
 	}
-	now, err := c.Images.Get(ctx, name)
-	if err == nil {
-		img.Meta.Labels = now.Meta.Labels
-		now, err = c.Images.Replace(ctx, name, img)
+	old, err := c.Images.Get(ctx, name)
+	if err != nil {
+		return err
 	}
-	if err == nil && now.Status.State == workflow.ImageFailed {
+	img.Meta.Labels = old.Meta.Labels
+	now, err := c.Images.Replace(ctx, name, img)
+	if err == nil && !now.Spec.Direct && now.Spec.Key() == old.Spec.Key() {
 		_, err = c.FetchImage(ctx, name)
 	}
 	return err
