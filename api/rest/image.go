@@ -135,20 +135,10 @@ func (s *server) upload(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	old, err := s.Records.ImageByName(r.Context(), name)
-	if err != nil && !errors.Is(err, workflow.ErrNotFound) {
+	v, old, err := s.uploadTo(r.Context(), name, q, match)
+	if err != nil {
 		return err
 	}
-	v := &workflow.Image{Meta: hardware.Meta{Name: name}}
-	status := http.StatusCreated
-	if err == nil {
-		status = http.StatusOK
-		c := *old
-		v = &c
-	} else {
-		old = nil
-	}
-	setImage(v, q)
 	probe := *v
 	probe.Spec.URL, probe.Spec.Direct, probe.Spec.CA = "", false, ""
 	probe.Spec.Blob, probe.Spec.Bytes = strings.Repeat("0", 64), 1 // a digest that has the right shape
@@ -158,17 +148,62 @@ func (s *server) upload(w http.ResponseWriter, r *http.Request) error {
 	if err := s.Images.Room(r.Context(), max(r.ContentLength, 0)); err != nil {
 		return err
 	}
+	status := http.StatusOK
 	err = s.Images.Upload(r.Context(), v, r.Body, v.Spec.Checksum, func(ctx context.Context) error {
-		if old == nil {
-			return s.images.add(ctx, v)
+		for tries := uploadTries; ; tries-- {
+			if old == nil {
+				status = http.StatusCreated
+				err = s.images.add(ctx, v)
+			} else {
+				status = http.StatusOK
+				_, _, err = s.images.replace(ctx, v, old, match)
+			}
+			overtaken := errors.Is(err, workflow.ErrConflict) || errors.Is(err, workflow.ErrExists) || errors.Is(err, workflow.ErrNotFound)
+			switch {
+			case overtaken && old != nil && match != 0:
+				return s.images.overtaken(ctx, err, name, old.Meta.Revision, match)
+			case !overtaken || tries == 1:
+				return err
+			}
+			// The bytes travelled for hours, maybe: they go into the record as it is now.
+			blob, size := v.Spec.Blob, v.Spec.Bytes
+			if v, old, err = s.uploadTo(ctx, name, q, match); err != nil {
+				return err
+			}
+			v.Spec.URL, v.Spec.Direct, v.Spec.CA, v.Spec.Blob, v.Spec.Bytes = "", false, "", blob, size
 		}
-		_, _, err := s.images.replace(ctx, v, old, match)
-		return err
 	})
 	if err != nil {
 		return bodyLeft{err}
 	}
 	return s.images.answer(r.Context(), w, status, name)
+}
+
+// uploadTries is how often the record of an upload is written before somebody else is
+// told to be faster.
+const uploadTries = 5
+
+// uploadTo makes the record of an upload of the one that is there, nil where there is
+// none. match is the revision of If-Match, 0 for none.
+func (s *server) uploadTo(ctx context.Context, name string, q url.Values, match uint64) (v, old *workflow.Image, err error) {
+	v = &workflow.Image{Meta: hardware.Meta{Name: name}}
+	old, err = s.Records.ImageByName(ctx, name)
+	switch {
+	case errors.Is(err, workflow.ErrNotFound) && match == 0:
+		old = nil
+	case errors.Is(err, workflow.ErrNotFound):
+		_, err = s.images.find(ctx, name)
+		return nil, nil, err
+	case err != nil:
+		return nil, nil, err
+	case match != 0 && match != old.Meta.Revision:
+		return nil, nil, s.images.stale(&old.Meta, match, true)
+	default:
+		c := *old
+		v = &c
+	}
+	setImage(v, q)
+	return v, old, nil
 }
 
 // uploadFields are the parameters of an upload beside the checksum, and the fields
