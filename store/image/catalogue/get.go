@@ -15,8 +15,10 @@ import (
 
 // Bounds of fetching.
 const (
-	// maxIdle is how many tries in a row may bring nothing: a quarter of an hour.
-	maxIdle = 20
+	// maxIdle is how many tries in a row may bring less than progress: a quarter of an
+	// hour.
+	maxIdle  = 20
+	progress = 1 << 20
 	// maxChanges is how often the file on the server may change under way.
 	maxChanges = 5
 	maxDelay   = time.Minute
@@ -25,16 +27,17 @@ const (
 // fetch brings the source of an image, and leaves it named in st: converting, or
 // ready where the source is the one that was there before.
 func (m *Manager) fetch(ctx context.Context, j *job, i *workflow.Image, st *workflow.ImageStatus) error {
-	if err := take(ctx, m.fetches); err != nil {
+	at := &place{c: m.fetches}
+	if err := at.take(ctx); err != nil {
 		return err
 	}
-	defer func() { <-m.fetches }()
+	defer at.leave()
 	st.State = workflow.ImageFetching
 	if err := m.put(ctx, i, st, nil); err != nil {
 		return err
 	}
 	j.set(func(p *workflow.ImageProgress) { p.State = workflow.ImageFetching })
-	want, err := m.checksum(ctx, j, i)
+	want, err := m.checksum(ctx, j, at, i)
 	if err != nil {
 		return err
 	}
@@ -45,7 +48,7 @@ func (m *Manager) fetch(ctx context.Context, j *job, i *workflow.Image, st *work
 	defer p.Close()
 	src := fetch.Source{URL: i.Spec.URL, CA: i.Spec.CA, Checked: want != ""}
 	for fresh := false; ; fresh = true {
-		tries, err := m.get(ctx, j, src, p)
+		tries, err := m.get(ctx, j, at, src, p)
 		if err != nil {
 			return err
 		}
@@ -79,9 +82,9 @@ func (m *Manager) fetched(ctx context.Context, i *workflow.Image, st *workflow.I
 }
 
 // get tries until the file is complete, and says how many tries it took.
-func (m *Manager) get(ctx context.Context, j *job, src fetch.Source, p *image.Partial) (tries int, err error) {
+func (m *Manager) get(ctx context.Context, j *job, at *place, src fetch.Source, p *image.Partial) (tries int, err error) {
 	changes := 0
-	err = m.try(ctx, j, p.Size, func() error {
+	err = m.try(ctx, j, at, p.Size, func() error {
 		tries++
 		err := m.c.Fetch.Get(ctx, src, p, func(done, total int64) {
 			j.set(func(p *workflow.ImageProgress) { p.Done, p.Total, p.Message = done, total, "" })
@@ -102,14 +105,14 @@ func (m *Manager) get(ctx context.Context, j *job, src fetch.Source, p *image.Pa
 }
 
 // checksum is what the source must be: as the spec says, or the list it names.
-func (m *Manager) checksum(ctx context.Context, j *job, i *workflow.Image) (string, error) {
-	at := i.Spec.Checksum
-	if !strings.Contains(at, "://") {
-		return at, nil
+func (m *Manager) checksum(ctx context.Context, j *job, at *place, i *workflow.Image) (string, error) {
+	list := i.Spec.Checksum
+	if !strings.Contains(list, "://") {
+		return list, nil
 	}
 	var sum string
-	err := m.try(ctx, j, func() int64 { return 0 }, func() error {
-		b, err := m.c.Fetch.Small(ctx, fetch.Source{URL: at, CA: i.Spec.CA}, fetch.MaxSums)
+	err := m.try(ctx, j, at, func() int64 { return 0 }, func() error {
+		b, err := m.c.Fetch.Small(ctx, fetch.Source{URL: list, CA: i.Spec.CA}, fetch.MaxSums)
 		if err != nil {
 			return err
 		}
@@ -119,15 +122,15 @@ func (m *Manager) checksum(ctx context.Context, j *job, i *workflow.Image) (stri
 		return nil
 	})
 	if err != nil {
-		err = fmt.Errorf("%s: %w", shown(at), err)
+		err = fmt.Errorf("%s: %w", shown(list), err)
 	}
 	return sum, err
 }
 
-// try repeats step, with longer and longer pauses as long as size does not grow.
-func (m *Manager) try(ctx context.Context, j *job, size func() int64, step func() error) error {
-	for idle := 0; ; {
-		before := size()
+// try repeats step, with longer and longer pauses as long as size does not grow by
+// much. Its place is another's during the pauses.
+func (m *Manager) try(ctx context.Context, j *job, at *place, size func() int64, step func() error) error {
+	for idle, best := 0, size(); ; {
 		err := step()
 		if err == nil || ctx.Err() != nil {
 			return err
@@ -136,8 +139,12 @@ func (m *Manager) try(ctx context.Context, j *job, size func() int64, step func(
 		if full(err) || !errors.As(err, &fe) || fe.Final {
 			return err
 		}
-		if idle++; size() > before {
-			idle = 1
+		idle++
+		switch now := size(); {
+		case now >= best+progress:
+			idle, best = 1, now
+		case fe.Changed: // which is counted, and what was there is gone
+			best = now
 		}
 		if idle >= maxIdle {
 			return fmt.Errorf("given up after %d tries: %w", idle, err)
@@ -147,8 +154,33 @@ func (m *Manager) try(ctx context.Context, j *job, size func() int64, step func(
 			p.Message = fmt.Sprintf("%s; try %d in %s", fe.Text, idle+1, delay)
 		})
 		m.c.Log.Warn("image not fetched yet", "err", fe.Text, "again_in", delay)
+		at.leave()
 		if err := m.c.Wait(ctx, delay); err != nil {
 			return err
 		}
+		if err := at.take(ctx); err != nil {
+			return err
+		}
+	}
+}
+
+// place is one of those that there are; see fetchesAtOnce.
+type place struct {
+	c    chan struct{}
+	held bool
+}
+
+// take waits for it: the ctx's error.
+func (p *place) take(ctx context.Context) error {
+	err := take(ctx, p.c)
+	p.held = err == nil
+	return err
+}
+
+// leave gives it to another.
+func (p *place) leave() {
+	if p.held {
+		<-p.c
+		p.held = false
 	}
 }

@@ -206,6 +206,51 @@ func TestGivenUp(t *testing.T) {
 	g.ready("x", makeDisk(7, 1<<20))
 }
 
+// TestDrip: a server that breaks off after a few bytes, each time, is not asked for
+// ever, and one that brings a megabyte now and then is.
+func TestDrip(t *testing.T) {
+	t.Parallel()
+	for name, tc := range map[string]struct {
+		each int
+		want string
+	}{
+		"a little": {40 << 10, "given up after 20 tries"},
+		"enough":   {100 << 10, ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			g := newRig(t)
+			disk := makeDisk(23, 4<<20)
+			g.serveBy("/x", func(w http.ResponseWriter, r *http.Request) {
+				whole(&cutter{ResponseWriter: w, left: tc.each}, r, disk)
+			})
+			g.add("x", workflow.ImageSpec{URL: "/x"})
+			if tc.want != "" {
+				g.failed("x", tc.want)
+				return
+			}
+			g.ready("x", disk)
+		})
+	}
+}
+
+// TestDeadServers: those that wait for a server that is down keep nobody from
+// fetching.
+func TestDeadServers(t *testing.T) {
+	t.Parallel()
+	g := newRig(t)
+	g.stop()
+	g.start(func(ctx context.Context) error { <-ctx.Done(); return ctx.Err() })
+	g.serveBy("/down", func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusServiceUnavailable) })
+	for _, name := range []string{"a", "b", "c", "d"} {
+		g.add(name, workflow.ImageSpec{URL: "/down"})
+	}
+	disk := makeDisk(24, 1<<20)
+	g.serve("/x", disk)
+	g.add("x", workflow.ImageSpec{URL: "/x"})
+	g.ready("x", disk)
+}
+
 // TestRestart: a stop in the middle of a transfer costs no bytes that were fetched.
 func TestRestart(t *testing.T) {
 	t.Parallel()

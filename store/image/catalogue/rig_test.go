@@ -70,8 +70,9 @@ func (g *rig) must(err error) {
 	}
 }
 
-// start is the daemon's: the files are opened and the manager runs.
-func (g *rig) start() {
+// start is the daemon's: the files are opened and the manager runs. wait is what
+// happens between tries; no time passes without it.
+func (g *rig) start(wait ...func(context.Context) error) {
 	g.t.Helper()
 	var err error
 	g.files, err = image.Open(filepath.Join(g.dir, "images"), image.Options{Quota: g.quota, Reserve: -1})
@@ -84,6 +85,13 @@ func (g *rig) start() {
 			g.mu.Lock()
 			defer g.mu.Unlock()
 			g.waits = append(g.waits, d)
+			g.mu.Unlock()
+			defer g.mu.Lock()
+			for _, w := range wait {
+				if err := w(ctx); err != nil {
+					return err
+				}
+			}
 			return ctx.Err()
 		},
 	})
