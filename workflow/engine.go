@@ -6,6 +6,8 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"maps"
+	"slices"
 	"sync"
 	"time"
 
@@ -357,6 +359,13 @@ func (e *Engine) Stats() Stats {
 		m.mu.Unlock()
 	}
 	return s
+}
+
+// AllProgress is the latest progress of every active workflow that reported any.
+func (e *Engine) AllProgress() []Progress {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	return slices.Collect(maps.Values(e.progress))
 }
 
 // Progress is the latest progress of a workflow, if it reported any.

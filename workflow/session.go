@@ -169,6 +169,7 @@ const (
 type Session struct {
 	e     *Engine
 	m     *machine
+	name  string // of the Hardware
 	boot  string
 	scope hardware.Scope
 
@@ -187,7 +188,7 @@ func (e *Engine) Attach(ctx context.Context, adm Admission, running *Assignment)
 	if m.session != nil {
 		m.session.close("another connection of this machine took over")
 	}
-	s := &Session{e: e, m: m, boot: adm.Boot, scope: adm.Scope, wake: make(chan struct{}, 1)}
+	s := &Session{e: e, m: m, name: adm.Machine, boot: adm.Boot, scope: adm.Scope, wake: make(chan struct{}, 1)}
 	m.session = s
 	if m.active == "" || adm.Scope != hardware.ScopeWork {
 		mc, err := e.c.Store.Machine(ctx, m.uid)
@@ -311,6 +312,7 @@ func (s *Session) Progress(p Progress) {
 		return
 	}
 	p.Workflow, p.At = name, s.e.c.Now()
+	p.Machine, p.HardwareUID = s.name, s.m.uid
 	p.Note = hardware.PlainText(p.Note, 128)
 	s.e.mu.Lock()
 	s.e.progress[name] = p

@@ -131,6 +131,9 @@ type Progress struct {
 	Total    int64  `json:"total,omitempty"` // bytes; 0 is unknown
 	Written  int64  `json:"written,omitempty"`
 	Note     string `json:"note,omitempty"`
+	// Machine and HardwareUID say on which machine.
+	Machine     string `json:"-"`
+	HardwareUID string `json:"-"`
 	// At is when it was reported.
 	At time.Time `json:"at,omitzero"`
 }

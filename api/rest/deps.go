@@ -124,6 +124,7 @@ type Engine interface {
 	CreateWorkflow(ctx context.Context, name string, spec workflow.WorkflowSpec) (*workflow.Workflow, error)
 	CancelWorkflow(ctx context.Context, name, why string) (*workflow.Workflow, error)
 	Progress(workflow string) (workflow.Progress, bool)
+	AllProgress() []workflow.Progress
 	SetHold(ctx context.Context, hardwareUID string, hold bool) error
 	Lifecycle
 	Workers

@@ -58,7 +58,7 @@ type feedEntry struct {
 // feedProgress is the latest progress of one workflow.
 type feedProgress struct {
 	step  int
-	at    machineProgress
+	at    workflow.Progress
 	frame []byte
 }
 
@@ -217,7 +217,7 @@ func (b *broadcast) fill(ctx context.Context, after, cursor uint64) error {
 				return err
 			}
 		case <-tick.C:
-			if err := b.addProgress(ctx); err != nil {
+			if err := b.addProgress(); err != nil {
 				return err
 			}
 		}
@@ -250,12 +250,9 @@ func (b *broadcast) add(events []workflow.Event, after, cursor uint64) error {
 	return nil
 }
 
-// addProgress takes what has moved. What cannot be read now is read at the next tick.
-func (b *broadcast) addProgress(ctx context.Context) error {
-	now, err := activeProgress(ctx, b.deps)
-	if err != nil {
-		return nil
-	}
+// addProgress takes what has moved.
+func (b *broadcast) addProgress() error {
+	now := activeProgress(b.deps)
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	latest := make(map[string]feedProgress, len(now))
@@ -266,7 +263,7 @@ func (b *broadcast) addProgress(ctx context.Context) error {
 			latest[p.Workflow] = was
 			continue
 		}
-		frame, err := sseEvent("progress", "", p.Progress)
+		frame, err := sseEvent("progress", "", p)
 		if err != nil {
 			return err
 		}

@@ -2,6 +2,8 @@ package rest
 
 import (
 	"context"
+	"net/http"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 )
@@ -46,4 +48,33 @@ func TestGate(t *testing.T) {
 			t.Error("a ticket is left")
 		}
 	})
+}
+
+// The bodies that are read at a time have a bound together, and give back what they took.
+func TestRoomForBodies(t *testing.T) {
+	t.Parallel()
+	var reading atomic.Int64
+	ctx := withTicket(t.Context(), &ticket{gate: make(gate, 1), reading: &reading})
+	var frees []func()
+	for {
+		free, err := room(ctx, -1)
+		if err != nil {
+			if problem(err).Status != http.StatusServiceUnavailable {
+				t.Errorf("refused with %v", err)
+			}
+			break
+		}
+		frees = append(frees, free)
+	}
+	if len(frees) != bodyBudget/maxBody {
+		t.Errorf("%d bodies of unknown length at a time", len(frees))
+	}
+	for _, free := range frees {
+		free()
+	}
+	if free, err := room(ctx, 10); err != nil || reading.Load() != 10 {
+		t.Errorf("after all ended: %d bytes, %v", reading.Load(), err)
+	} else {
+		free()
+	}
 }

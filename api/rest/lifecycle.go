@@ -48,6 +48,15 @@ func (s *server) acted(r *http.Request) (*hardware.Hardware, error) {
 	return h, CallerFrom(r.Context()).MayAct(h)
 }
 
+// boundTo is the claim under which a claimer acts: the one that was looked at, so that
+// a machine which was given to somebody else meanwhile is left alone.
+func boundTo(ctx context.Context, h *hardware.Hardware, claim string) string {
+	if claim == "" && CallerFrom(ctx).Limited() && h.Status.Claim != nil {
+		return h.Status.Claim.ID
+	}
+	return claim
+}
+
 func (s *server) accept(w http.ResponseWriter, r *http.Request) error {
 	return s.noted(w, r, "accept", func(h *hardware.Hardware, in api.Note) error {
 		return s.Engine.Accept(r.Context(), h.Meta.UID, in.Note)
@@ -104,6 +113,7 @@ func (s *server) release(w http.ResponseWriter, r *http.Request) error {
 	if c := CallerFrom(r.Context()); in.Force && c.Limited() {
 		return c.lacks(RoleOperator) // a machine with another's data on it is an operator's business
 	}
+	in.Claim = boundTo(r.Context(), h, in.Claim)
 	name, skipped, err := s.Engine.Release(r.Context(), h.Meta.UID, workflow.ReleaseInput{Claim: in.Claim, Force: in.Force, Why: in.Reason})
 	if err != nil {
 		return err

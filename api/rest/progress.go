@@ -1,28 +1,16 @@
 package rest
 
 import (
-	"context"
+	"cmp"
+	"slices"
 
 	"github.com/rackstrap/rackstrap/workflow"
 )
 
-// machineProgress is how far a workflow is, and on which machine.
-type machineProgress struct {
-	workflow.Progress
-	machine, hardware string // name, uid
-}
-
-// activeProgress is the latest progress of all active workflows that reported any.
-func activeProgress(ctx context.Context, d Deps) ([]machineProgress, error) {
-	active, err := d.Records.ActiveWorkflows(ctx)
-	if err != nil {
-		return nil, err
-	}
-	out := make([]machineProgress, 0, len(active))
-	for _, w := range active {
-		if p, ok := d.Engine.Progress(w.Meta.Name); ok {
-			out = append(out, machineProgress{p, w.Spec.Hardware, w.Status.HardwareUID})
-		}
-	}
-	return out, nil
+// activeProgress is the latest progress of all active workflows that reported any. It
+// is asked for twice a second and reads memory only.
+func activeProgress(d Deps) []workflow.Progress {
+	out := d.Engine.AllProgress()
+	slices.SortFunc(out, func(a, b workflow.Progress) int { return cmp.Compare(a.Workflow, b.Workflow) })
+	return out
 }

@@ -37,6 +37,7 @@ func (s *server) provision(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
+	in.Claim = boundTo(r.Context(), h, in.Claim)
 	spec, err := provisionSpec(h, in)
 	if err != nil {
 		return err

@@ -26,6 +26,11 @@ const bodyPatience = time.Minute
 // documents reads a body of YAML or JSON documents, as its Content-Type says, or by
 // its first byte where there is none.
 func documents(w http.ResponseWriter, r *http.Request) ([]*document.Node, error) {
+	free, err := room(r.Context(), r.ContentLength)
+	if err != nil {
+		return nil, err
+	}
+	defer free()
 	// a recorder in a test has no deadline; a connection has
 	control := http.NewResponseController(w)
 	_ = control.SetReadDeadline(time.Now().Add(bodyPatience))

@@ -3,6 +3,7 @@ package rest
 import (
 	"errors"
 	"net/http"
+	"sync/atomic"
 
 	"github.com/go-chi/chi/v5"
 	"github.com/go-chi/chi/v5/middleware"
@@ -23,6 +24,7 @@ type server struct {
 	feed      *feed
 	wrong     *wrongTokens
 	large     gate
+	reading   atomic.Int64 // bytes of bodies under way
 	// dry: what is written is thrown away; see asDry.
 	dry bool
 }
@@ -75,7 +77,7 @@ func (s *server) serve(route Route) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
 		w.Header().Set("Cache-Control", "no-store")
 		w.Header().Set("X-Content-Type-Options", "nosniff")
-		r = r.WithContext(withTold(withTicket(r.Context(), &ticket{gate: s.large})))
+		r = r.WithContext(withTold(withTicket(r.Context(), &ticket{gate: s.large, reading: &s.reading})))
 		defer through(r.Context())
 		caller := CallerFrom(r.Context())
 		err := caller.mayUse(route)

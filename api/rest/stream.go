@@ -209,10 +209,10 @@ func (f *follower) send(ctx context.Context, n news) error {
 		}
 	}
 	for _, p := range n.progress {
-		if (f.q.Workflow != "" && f.q.Workflow != p.at.Workflow) || (f.q.Hardware != "" && f.q.Hardware != p.at.hardware) {
+		if (f.q.Workflow != "" && f.q.Workflow != p.at.Workflow) || (f.q.Hardware != "" && f.q.Hardware != p.at.HardwareUID) {
 			continue
 		}
-		seen, err := f.sight.machine(ctx, p.at.machine, p.at.hardware)
+		seen, err := f.sight.machine(ctx, p.at.Machine, p.at.HardwareUID)
 		if err != nil || !seen {
 			continue // progress is told again when it moves on
 		}
