@@ -52,14 +52,22 @@ not overwritten.`,
 	}
 }
 
-// edit lets a person change text until save takes it or the person gives up.
-func (a *app) edit(ctx context.Context, text []byte, save func(context.Context, []byte) error) error {
+// edit lets a person change text until save takes it or the person gives up. What was
+// typed and not taken stays in its file.
+func (a *app) edit(ctx context.Context, text []byte, save func(context.Context, []byte) error) (err error) {
 	dir, err := os.MkdirTemp("", "rackstrap-edit-")
 	if err != nil {
 		return err
 	}
-	defer os.RemoveAll(dir)
 	path := filepath.Join(dir, "record.yaml")
+	typed := false
+	defer func() {
+		if err != nil && typed {
+			err = fmt.Errorf("%w (what you typed is in %s)", err, path)
+			return
+		}
+		_ = os.RemoveAll(dir)
+	}()
 	shown := text
 	for {
 		if err := os.WriteFile(path, shown, 0o600); err != nil {
@@ -82,6 +90,7 @@ func (a *app) edit(ctx context.Context, text []byte, save func(context.Context, 
 		case bytes.Equal(after, uncommented(shown)):
 			return fmt.Errorf("it is still wrong: nothing was changed")
 		}
+		typed = true
 		err = save(ctx, after)
 		var p *api.Problem
 		if !errors.As(err, &p) || p.Status >= 500 || p.Code == api.CodeConflict || p.Code == api.CodeNotFound || p.Code == api.CodeForbidden {
