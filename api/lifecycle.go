@@ -8,8 +8,13 @@ import (
 // Provision is the body of POST /hardware/{name}/provision: install an operating
 // system in one request.
 type Provision struct {
-	// Image is the name of an image, or an http(s) URL.
-	Image string `json:"image"`
+	// Image is the name of an image, or an http(s) URL. Where it is empty it is the one
+	// image that has OS, OSVersion and KubernetesVersion, as far as they are given, and
+	// the machine's architecture.
+	Image             string `json:"image,omitempty"`
+	OS                string `json:"os,omitempty"`
+	OSVersion         string `json:"osVersion,omitempty"`
+	KubernetesVersion string `json:"kubernetesVersion,omitempty"`
 	// Checksum of an image by URL: sha256:<hex> or sha512:<hex>.
 	Checksum string `json:"checksum,omitempty"`
 	// Format of UserData: cloud-config (the default), ignition or talos.

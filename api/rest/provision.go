@@ -38,6 +38,9 @@ func (s *server) provision(w http.ResponseWriter, r *http.Request) error {
 		return err
 	}
 	in.Claim = boundTo(r.Context(), h, in.Claim)
+	if err := on.provisionImage(r.Context(), h, &in); err != nil {
+		return err
+	}
 	spec, err := provisionSpec(h, in)
 	if err != nil {
 		return err

@@ -31,10 +31,11 @@ takes a cloud-init network-config version 2; without it, it is made from the rec
 --phone-home is for images with cloud-init: an Ignition config and Talos call nobody.
 Where user-data and vendor-data are both yours, call it yourself, or leave it out.`,
 		Example: `  rackstrap provision m1 --image debian-12 --wait
+  rackstrap provision m1 --os debian --os-version 12 --wait
   rackstrap provision m1 --image debian-12 --user-data cloud.yaml --dry-run
   rackstrap provision m1 --image flatcar --format ignition --user-data node.ign --wait`,
 		RunE: func(cmd *cobra.Command, args []string) error {
-			if in.Image == "" {
+			if in.Image == "" && in.OS == "" && in.OSVersion == "" && in.KubernetesVersion == "" {
 				return usageHint("rackstrap image list", "--image is missing")
 			}
 			var err error
@@ -79,6 +80,9 @@ Where user-data and vendor-data are both yours, call it yourself, or leave it ou
 	}
 	f := cmd.Flags()
 	f.StringVar(&in.Image, "image", "", "the name of an image (rackstrap image list), or an http(s) URL")
+	f.StringVar(&in.OS, "os", "", "instead of --image: the one image of that operating system that fits the machine")
+	f.StringVar(&in.OSVersion, "os-version", "", "the same, of that version")
+	f.StringVar(&in.KubernetesVersion, "kubernetes-version", "", "the same, with that version of Kubernetes")
 	f.StringVar(&in.Checksum, "checksum", "", "of an image by URL: sha256:HEX or sha512:HEX")
 	f.StringVar(&in.Format, "format", "", "what the user-data is: cloud-config (default), ignition or talos")
 	f.StringVar(&userData, "user-data", "", "file with the user-data; - is standard input")
