@@ -71,6 +71,7 @@ type Blob struct {
 type Store struct {
 	dir  string
 	opts Options
+	sync func(dir string) error // syncDir
 
 	mu   sync.Mutex
 	used int64 // blobs, and files under way
@@ -91,7 +92,7 @@ func Open(dir string, opts Options) (*Store, error) {
 	if err := os.MkdirAll(dir, 0o755); err != nil {
 		return nil, err
 	}
-	s := &Store{dir: dir, opts: opts}
+	s := &Store{dir: dir, opts: opts, sync: syncDir}
 	entries, err := os.ReadDir(dir)
 	if err != nil {
 		return nil, err
@@ -184,7 +185,7 @@ func (s *Store) Delete(ctx context.Context, digest string) error {
 		return err
 	}
 	s.used -= st.Size()
-	return syncDir(s.dir)
+	return s.sync(s.dir)
 }
 
 // Used is how many bytes blobs and running uploads take.

@@ -136,7 +136,7 @@ func (p *Partial) save() error {
 
 // Keep makes the file a blob, if it has the checksum, which is as in Put. It calls
 // progress with the bytes that were hashed. ErrChecksum removes the file, and so
-// does success.
+// does success, and a directory that cannot be made durable.
 func (p *Partial) Keep(want string, progress func(done int64)) (Blob, error) {
 	sums, err := newSums(want)
 	if err != nil {
@@ -163,7 +163,11 @@ func (p *Partial) Keep(want string, progress func(done int64)) (Blob, error) {
 	kept, err := p.s.keep(p.f, b.Digest)
 	switch {
 	case err != nil:
-		return Blob{}, p.s.explain(err, p.size)
+		err = p.s.explain(err, p.size)
+		if _, gone := os.Lstat(p.name); errors.Is(gone, fs.ErrNotExist) {
+			p.Remove() // it had its new name already: its room is free again
+		}
+		return Blob{}, err
 	case kept:
 		_ = os.Remove(p.name + marked) // else SweepPartials does it
 	default:

@@ -27,6 +27,36 @@ func write(t *testing.T, p *Partial, n int) {
 	}
 }
 
+// A directory that cannot be made durable costs the file, and not its room for ever.
+func TestDirectoryNotSynced(t *testing.T) {
+	t.Parallel()
+	s, err := Open(t.TempDir(), Options{Reserve: -1})
+	if err != nil {
+		t.Fatal(err)
+	}
+	broken := errors.New("input/output error")
+	s.sync = func(string) error { return broken }
+	p := partialOf(t, s, keyA)
+	write(t, p, 100)
+	if _, err := p.Keep("", func(int64) {}); !errors.Is(err, broken) {
+		t.Error(err)
+	}
+	p.Close()
+	if _, err := s.Put(t.Context(), strings.NewReader("upload"), ""); !errors.Is(err, broken) {
+		t.Error(err)
+	}
+	entries, err := os.ReadDir(s.dir)
+	if err != nil || len(entries) > 0 || s.Used() != 0 {
+		t.Errorf("%d bytes are counted, there is %v, %v", s.Used(), entries, err)
+	}
+	s.sync = syncDir
+	p = partialOf(t, s, keyA)
+	write(t, p, 7)
+	if _, err := p.Keep("", func(int64) {}); err != nil || s.Used() != 7 {
+		t.Errorf("once more: %v, %d bytes are counted", err, s.Used())
+	}
+}
+
 func TestPartialKeep(t *testing.T) {
 	t.Parallel()
 	s := open(t, Options{})

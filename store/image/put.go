@@ -189,7 +189,7 @@ func (s *Store) keep(f *os.File, digest string) (bool, error) {
 	if err := os.Rename(f.Name(), name); err != nil {
 		return false, err
 	}
-	if err := syncDir(s.dir); err != nil {
+	if err := s.sync(s.dir); err != nil {
 		return false, errors.Join(err, os.Remove(name))
 	}
 	return true, nil

@@ -110,8 +110,9 @@ func (c *Client) httpClient(src Source) (*http.Client, func(), error) {
 	if src.CA != "" && !roots.AppendCertsFromPEM([]byte(src.CA)) {
 		return nil, nil, final("spec.ca holds no PEM certificate")
 	}
+	g := &guard{}
 	t := &http.Transport{
-		DialContext:           (&net.Dialer{Timeout: headerWait}).DialContext,
+		DialContext:           (&net.Dialer{Timeout: headerWait, Control: g.dial}).DialContext,
 		TLSClientConfig:       &tls.Config{RootCAs: roots, MinVersion: tls.VersionTLS12},
 		TLSHandshakeTimeout:   headerWait,
 		ResponseHeaderTimeout: headerWait,
@@ -122,9 +123,17 @@ func (c *Client) httpClient(src Source) (*http.Client, func(), error) {
 		ForceAttemptHTTP2:      true,
 	}
 	if c.o.Proxy != nil {
-		t.Proxy = func(r *http.Request) (*url.URL, error) { return c.o.Proxy(r.URL) }
+		t.Proxy = func(r *http.Request) (*url.URL, error) {
+			u, err := c.o.Proxy(r.URL)
+			g.proxied.Store(u != nil)
+			return u, err
+		}
 	}
 	h := &http.Client{Transport: t, CheckRedirect: func(r *http.Request, via []*http.Request) error {
+		r.Header.Del("Referer") // its query may be secret
+		if err := g.redirect(via[0].URL, r.URL); err != nil {
+			return err
+		}
 		switch {
 		case len(via) >= maxRedirects:
 			return final("%d redirects do not end", len(via))

@@ -106,6 +106,9 @@ func TestGet(t *testing.T) {
 				http.Redirect(w, r, "/x?signature=s3cret", http.StatusFound)
 				return
 			}
+			if r.Header.Get("Referer") != "" {
+				t.Errorf("it is told %s", r.Header.Get("Referer"))
+			}
 			whole(w, r, "1", b)
 		}, tries: []try{{}}, want: b},
 		"cut, then the rest": {serve: func(n int, w http.ResponseWriter, r *http.Request) {
@@ -135,6 +138,39 @@ func TestGet(t *testing.T) {
 				t.Errorf("a weak validator is no identity")
 			}
 			_, _ = w.Write(b)
+		}, tries: []try{{text: "the connection broke after"}, {}}, want: b},
+		"cut, changed a second ago: anew": {serve: func(n int, w http.ResponseWriter, r *http.Request) {
+			w.Header().Set("Last-Modified", time.Now().UTC().Format(http.TimeFormat))
+			if n == 1 {
+				half(w, "", b)
+			}
+			if r.Header.Get("Range") != "" {
+				t.Errorf("it may have changed twice in that second")
+			}
+			_, _ = w.Write(b)
+		}, tries: []try{{text: "the connection broke after"}, {}}, want: b},
+		"cut, changed a second ago, with a checksum": {checked: true, serve: func(n int, w http.ResponseWriter, r *http.Request) {
+			at := time.Date(2026, 11, 21, 3, 0, 0, 0, time.UTC)
+			w.Header().Set("Date", at.Format(http.TimeFormat))
+			w.Header().Set("Last-Modified", at.Format(http.TimeFormat))
+			if n == 1 {
+				half(w, "", b)
+			}
+			if r.Header.Get("Range") == "" {
+				t.Errorf("the rest is asked for with %v", r.Header)
+			}
+			http.ServeContent(w, r, "x", at, bytes.NewReader(b))
+		}, tries: []try{{text: "the connection broke after"}, {}}, want: b},
+		"cut, changed long ago: the rest": {serve: func(n int, w http.ResponseWriter, r *http.Request) {
+			at := time.Now().Add(-2 * time.Hour).Truncate(time.Hour)
+			w.Header().Set("Last-Modified", at.UTC().Format(http.TimeFormat))
+			if n == 1 {
+				half(w, "", b)
+			}
+			if r.Header.Get("Range") == "" || r.Header.Get("If-Range") == "" {
+				t.Errorf("the rest is asked for with %v", r.Header)
+			}
+			http.ServeContent(w, r, "x", at, bytes.NewReader(b))
 		}, tries: []try{{text: "the connection broke after"}, {}}, want: b},
 		"another file meanwhile": {serve: func(n int, w http.ResponseWriter, r *http.Request) {
 			if n == 1 {
@@ -350,6 +386,36 @@ func TestTLS(t *testing.T) {
 	}
 	if _, err := fetch.New(fetch.Options{CA: []byte("nonsense")}); err == nil {
 		t.Error("nonsense is a CA")
+	}
+}
+
+// TestRedirectedHere: a server elsewhere does not lead to what only this machine sees.
+func TestRedirectedHere(t *testing.T) {
+	t.Parallel()
+	here := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { t.Error("it was asked") }))
+	defer here.Close()
+	_, port, _ := strings.Cut(strings.TrimPrefix(here.URL, "http://"), ":")
+	for _, to := range []string{here.URL + "/x", "http://localhost:" + port + "/x", "http://[::ffff:127.0.0.1]:" + port, "http://[::1]/", "http://169.254.169.254/latest/", "http://[fe80::1]/", "http://0.0.0.0:" + port} {
+		elsewhere := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			http.Redirect(w, r, to, http.StatusFound)
+		}))
+		u, err := url.Parse(elsewhere.URL)
+		if err != nil {
+			t.Fatal(err)
+		}
+		// the proxy makes it a server elsewhere
+		c := newClient(t, fetch.Options{Proxy: func(at *url.URL) (*url.URL, error) {
+			if at.Host == "images.example" {
+				return u, nil
+			}
+			return nil, nil
+		}})
+		err = c.Get(t.Context(), fetch.Source{URL: "http://images.example/x", Checked: true}, &memFile{}, func(_, _ int64) {})
+		var fe *fetch.Error
+		if !errors.As(err, &fe) || !fe.Final || !strings.Contains(fe.Text, "redirects to an address of this machine") {
+			t.Errorf("%s: %v", to, err)
+		}
+		elsewhere.Close()
 	}
 }
 

@@ -18,7 +18,8 @@ import (
 type version struct {
 	URL string `json:"url"`
 	// ETag is a strong validator, else it is empty (RFC 9110 section 13.1.5).
-	ETag     string `json:"etag,omitempty"`
+	ETag string `json:"etag,omitempty"`
+	// Modified is empty where it is a weak validator, and no checksum would tell.
 	Modified string `json:"modified,omitempty"`
 	Total    int64  `json:"total"` // -1 is unknown
 }
@@ -131,10 +132,18 @@ func versionOf(resp *http.Response, src Source, total int64) version {
 	if e := resp.Header.Get("ETag"); len(e) <= 1024 && strings.HasPrefix(e, `"`) {
 		v.ETag = e
 	}
-	if m := resp.Header.Get("Last-Modified"); len(m) <= 64 {
+	if m := resp.Header.Get("Last-Modified"); len(m) <= 64 && (src.Checked || settled(m, resp.Header.Get("Date"))) {
 		v.Modified = m
 	}
 	return v
+}
+
+// settled reports whether a file that was changed then cannot have been changed twice
+// in the second that the header counts (RFC 9110 section 8.8.2.2).
+func settled(modified, date string) bool {
+	m, err := http.ParseTime(modified)
+	d, err2 := http.ParseTime(date)
+	return err == nil && err2 == nil && d.Sub(m) >= time.Minute
 }
 
 // contentRange reads `bytes 5-9/10` (RFC 9110 section 14.4); total -1 is unknown.
