@@ -82,5 +82,5 @@ func sealFor(path string, isNew bool) (*Seal, error) {
 	case isNew:
 		return CreateSeal(path)
 	}
-	return nil, fmt.Errorf("%s: the key file is gone, and without it nobody can read what is sealed in the store (put it back from a backup made with the key; or begin anew with an empty --data-dir)", path)
+	return nil, fmt.Errorf("%s: the key file is gone, and without it nobody can read what is sealed in the store (put it back from a backup made with the key; or begin anew with an empty `data` directory)", path)
 }

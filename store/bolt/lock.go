@@ -19,7 +19,7 @@ func openError(path string, err error) error {
 	case errors.Is(err, bberrors.ErrInvalid), errors.Is(err, bberrors.ErrChecksum), errors.Is(err, bberrors.ErrVersionMismatch):
 		return fmt.Errorf("open %s: damaged, or not a rackstrap database (restore a backup with `rackstrap restore`): %w", path, err)
 	case errors.Is(err, os.ErrNotExist):
-		return fmt.Errorf("open %s: its directory does not exist (make it, or name another with --data-dir): %w", path, err)
+		return fmt.Errorf("open %s: its directory does not exist (make it, or name another: `data` in the configuration): %w", path, err)
 	case errors.Is(err, os.ErrPermission):
 		return fmt.Errorf("open %s: no permission (run as the user that owns it, or as root): %w", path, err)
 	}
@@ -39,10 +39,10 @@ func holder(path string) string {
 			if pid == os.Getpid() {
 				return fmt.Sprintf("this process, pid %d, which opened it before", pid)
 			}
-			return fmt.Sprintf("pid %d%s (stop it, or use --data-dir)", pid, command(pid))
+			return fmt.Sprintf("pid %d%s (stop it, or name another `data` directory in the configuration)", pid, command(pid))
 		}
 	}
-	return "another process (stop it, or use --data-dir)"
+	return "another process (stop it, or name another `data` directory in the configuration)"
 }
 
 // lockPID finds the flock on an inode in the text of /proc/locks (proc_locks(5)):

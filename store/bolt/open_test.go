@@ -170,7 +170,7 @@ func TestOpenRefuses(t *testing.T) {
 		})
 	}
 	_, err := Open(filepath.Join(t.TempDir(), "none", "rackstrap.db"), Options{})
-	if err == nil || !strings.Contains(err.Error(), "--data-dir") {
+	if err == nil || !strings.Contains(err.Error(), "`data`") {
 		t.Errorf("no directory: %v", err)
 	}
 }
@@ -198,7 +198,7 @@ func TestLocked(t *testing.T) {
 	child.line(t) // it is open
 	_, err := Open(path, Options{LockTimeout: 10 * time.Millisecond})
 	want := fmt.Sprintf("open %s: in use by pid %d", path, child.cmd.Process.Pid)
-	if err == nil || !strings.HasPrefix(err.Error(), want) || !strings.Contains(err.Error(), "--data-dir") {
+	if err == nil || !strings.HasPrefix(err.Error(), want) || !strings.Contains(err.Error(), "`data`") {
 		t.Errorf("%v, wanted %s", err, want)
 	}
 	child.kill(t)

@@ -66,7 +66,7 @@ func schemaOf(db *bbolt.DB) (int, error) {
 		meta := tx.Bucket(bucketMeta)
 		if meta == nil {
 			if k, _ := tx.Cursor().First(); k != nil {
-				return fmt.Errorf("is a bbolt file of another program (name another file with --data-dir)")
+				return fmt.Errorf("is a bbolt file of another program (name another `data` directory in the configuration)")
 			}
 			return nil
 		}
