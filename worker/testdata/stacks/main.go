@@ -11,6 +11,7 @@ import (
 	"fmt"
 	"log/slog"
 	"os"
+	"slices"
 	"strings"
 	"time"
 	"unsafe"
@@ -50,16 +51,24 @@ func run() error {
 	again := func() { plugger.Coldplug("/sys/devices") }
 	go func() { _ = events.Run(ctx, func(e module.Uevent) { plug(plugger, e) }, again) }()
 	again()
-	plugger.Until(ctx, func() bool { _, err := os.Stat("/sys/block/vde/vde1"); return err == nil })
+	var disk []string
+	plugger.Until(ctx, func() bool {
+		disk = disks()
+		_, err := os.Stat(disk[4] + "1")
+		return err == nil && !slices.Contains(disk, "")
+	})
 	plugger.Settle(ctx, time.Second)
+	for i, path := range disk {
+		fmt.Printf("stacks: DISK%d is %s\n", i, path)
+	}
 	// What the worker finds: nothing has been built by itself.
 	modules, err := os.ReadFile("/proc/modules")
 	fmt.Println("stacks: md or dm was loaded by itself:", strings.Contains(string(modules), "md_mod ") || strings.Contains(string(modules), "dm_mod "), err)
 
 	env := action.Env{Log: slog.New(slog.NewTextHandler(os.Stdout, nil)), LoadModule: loader.Load}
-	act(env, workflow.KindIgnition, &workflow.Ignition{Disk: "/dev/vde", Config: `{"ignition":{"version":"3.4.0"}} `})
-	act(env, workflow.KindSeedPartition, &workflow.SeedPartition{Disk: "/dev/vde", UserData: "machine: {}\r\n", MetaData: "instance-id: i-1\n"})
-	for _, f := range []struct{ part, name string }{{"/dev/vde1", "config.ign"}, {"/dev/vde2", "user-data"}, {"/dev/vde2", "meta-data"}} {
+	act(env, workflow.KindIgnition, &workflow.Ignition{Disk: workflow.Disk(disk[4]), Config: `{"ignition":{"version":"3.4.0"}} `})
+	act(env, workflow.KindSeedPartition, &workflow.SeedPartition{Disk: workflow.Disk(disk[4]), UserData: "machine: {}\r\n", MetaData: "instance-id: i-1\n"})
+	for _, f := range []struct{ part, name string }{{disk[4] + "1", "config.ign"}, {disk[4] + "2", "user-data"}, {disk[4] + "2", "meta-data"}} {
 		b, err := readFAT(f.part, f.name)
 		fmt.Printf("stacks: %s %s %q %v\n", f.part, f.name, b, err)
 	}
@@ -69,17 +78,33 @@ func run() error {
 			return err
 		}
 	}
-	if err := mirror("/dev/vdb", "/dev/vdc"); err != nil {
+	if err := mirror(disk[1], disk[2]); err != nil {
 		return fmt.Errorf("mirror: %w", err)
 	}
-	for name, below := range map[string]string{"one": "/dev/vda", "top": "/dev/md0"} {
+	for name, below := range map[string]string{"one": disk[0], "top": "/dev/md0"} {
 		if err := mapLinear(name, below, 1000); err != nil {
 			return fmt.Errorf("map %s: %w", name, err)
 		}
 	}
-	act(env, workflow.KindDiskWipe, &workflow.DiskWipe{Disk: "/dev/vdb"})
+	act(env, workflow.KindDiskWipe, &workflow.DiskWipe{Disk: workflow.Disk(disk[1])})
 	act(env, workflow.KindDiskWipe, &workflow.DiskWipe{Disk: workflow.DiskAll, Mode: workflow.WipeVerified})
 	return nil
+}
+
+// disks are the paths of the disks with the serials DISK0 to DISK4, empty where one is
+// not there yet: the kernel names them in the order in which they happen to answer.
+func disks() []string {
+	out := make([]string, 5)
+	for c := 'a'; c <= 'z'; c++ {
+		serial, err := os.ReadFile("/sys/block/vd" + string(c) + "/serial")
+		if err != nil {
+			continue
+		}
+		if i := slices.Index([]string{"DISK0", "DISK1", "DISK2", "DISK3", "DISK4"}, strings.TrimSpace(string(serial))); i >= 0 {
+			out[i] = "/dev/vd" + string(c)
+		}
+	}
+	return out
 }
 
 func plug(p *module.Plugger, e module.Uevent) {
