@@ -211,9 +211,10 @@ func (o *operator) release(m *lab.Machine) {
 	if got.State != hardware.StateAvailable || got.Claim != nil || got.Install != nil || got.Wiped == nil || len(got.Wiped.Disks) != 2 {
 		o.t.Fatalf("after release --wait: %+v", got)
 	}
-	for i, d := range got.Wiped.Disks {
-		if want := []string{"D1", "D2"}[i]; d.Serial != want || d.Bytes != int64([]int64{4 << 30, 1 << 30}[i]) || d.Verified <= 0 {
-			o.t.Errorf("the proof says of disk %d: %+v", i, d)
+	// the kernel names disks in any order
+	for serial, size := range map[string]int64{"D1": 4 << 30, "D2": 1 << 30} {
+		if !slices.ContainsFunc(got.Wiped.Disks, func(d hardware.WipedDisk) bool { return d.Serial == serial && d.Bytes == size && d.Verified > 0 }) {
+			o.t.Errorf("the proof does not have disk %s of %d bytes: %+v", serial, size, got.Wiped.Disks)
 		}
 	}
 	var c hardware.Claim
