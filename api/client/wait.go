@@ -2,6 +2,8 @@ package client
 
 import (
 	"context"
+	"errors"
+	"time"
 
 	"github.com/rackstrap/rackstrap/api"
 	"github.com/rackstrap/rackstrap/hardware"
@@ -32,7 +34,7 @@ func (c *Client) WaitWorkflow(ctx context.Context, name string, see func(*api.Wo
 		case m.Progress != nil:
 			w.Progress = m.Progress
 		default:
-			if w, err = c.Workflows.Get(ctx, name); err != nil {
+			if w, err = patient(ctx, func() (*api.Workflow, error) { return c.Workflows.Get(ctx, name) }); err != nil {
 				return nil, err
 			}
 		}
@@ -64,9 +66,35 @@ func (c *Client) WaitHardware(ctx context.Context, name string, done func(*hardw
 		if m.Progress != nil {
 			continue
 		}
-		if h, err = c.Hardware.Get(ctx, name); err != nil || done(h) {
+		if h, err = patient(ctx, func() (*hardware.Hardware, error) { return c.Hardware.Get(ctx, name) }); err != nil || done(h) {
 			return h, err
 		}
 	}
 	return nil, ctx.Err()
+}
+
+const (
+	// patience is how often a wait asks again while the daemon restarts, every
+	// patientPause: two minutes, as long as a service manager takes at most.
+	patience     = 240
+	patientPause = 500 * time.Millisecond
+)
+
+// patient asks again while the daemon does not answer: whoever waits for a machine
+// must not give up because the daemon is restarted meanwhile.
+func patient[T any](ctx context.Context, get func() (T, error)) (T, error) {
+	for n := 0; ; n++ {
+		v, err := get()
+		var u *Unreachable
+		if !errors.As(err, &u) || n == patience {
+			return v, err
+		}
+		pause := time.NewTimer(patientPause)
+		select {
+		case <-ctx.Done():
+			pause.Stop()
+			return v, ctx.Err()
+		case <-pause.C:
+		}
+	}
 }
