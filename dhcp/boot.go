@@ -9,15 +9,23 @@ import (
 
 // The programs DHCP can name, each served by TFTP and HTTP.
 const (
-	ProgramBIOS = "undionly.kpxe"
-	ProgramUEFI = "snponly.efi"
+	ProgramBIOS    = "undionly.kpxe"
+	ProgramUEFI    = "snponly.efi"
+	ProgramShim    = "shimx64.efi"
+	ProgramShimARM = "shimaa64.efi"
 )
 
-// programs are the boot programs by what the firmware is. arm64 has none yet.
-var programs = map[hardware.Firmware]string{
-	hardware.FirmwareBIOS: ProgramBIOS,
-	hardware.FirmwareUEFI: ProgramUEFI,
-	hardware.FirmwareHTTP: ProgramUEFI,
+// programs are the boot programs by the chain and by what the firmware is.
+var programs = map[hardware.Chain]map[hardware.Firmware]string{
+	hardware.ChainIPXE: {
+		hardware.FirmwareBIOS: ProgramBIOS,
+		hardware.FirmwareUEFI: ProgramUEFI,
+		hardware.FirmwareHTTP: ProgramUEFI,
+	},
+	hardware.ChainGRUB: {
+		hardware.FirmwareUEFI:    ProgramShim,
+		hardware.FirmwareUEFIARM: ProgramShimARM,
+	},
 }
 
 // noProgram is a URL's last part that is never there.
@@ -34,7 +42,7 @@ const noProgram = "local-disk"
 //     edk2 does not accept an address alone and would ask again until it gives up;
 //   - UEFI HTTP boot has no such menu, but a file that is not there ends it.
 func bootFile(c *Class, b *hardware.Boot, server netip.AddrPort) (string, hardware.Reason) {
-	if b.Next.Target != hardware.TargetWorker {
+	if !b.Next.Netboots() {
 		if c.Firmware == hardware.FirmwareHTTP || c.Firmware == hardware.FirmwareHTTPARM {
 			return fmt.Sprintf("http://%s/ipxe/%s", server, noProgram), b.Next.Reason
 		}
@@ -51,10 +59,14 @@ func bootFile(c *Class, b *hardware.Boot, server netip.AddrPort) (string, hardwa
 			return "", hardware.ReasonProgramLoop
 		}
 	}
-	program := programs[c.Firmware]
+	chain := b.Chain
+	if chain == "" {
+		chain = hardware.ChainIPXE // a boot of before there was another
+	}
+	program := programs[chain][c.Firmware]
 	if c.Firmware == hardware.FirmwareIPXEMin {
 		// iPXE sends the architecture it was built for in option 93.
-		program = programs[archFirmware[c.Arch].pxe]
+		program = programs[hardware.ChainIPXE][archFirmware[c.Arch].pxe]
 	}
 	if program == "" {
 		return "", hardware.ReasonUnknownFirmware

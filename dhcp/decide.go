@@ -49,6 +49,9 @@ func needsBoot(c *Class) bool {
 // Decide answers a packet of the machine at p. boot is its current boot, nil
 // where the client does not netboot; httpPort is where our boot files are.
 func Decide(c *Class, link Link, p *Place, boot *hardware.Boot, httpPort uint16, now time.Time) Decision {
+	if p.Proxied() {
+		return proxied(c, link, p, boot, httpPort)
+	}
 	switch c.Type {
 	case dhcpv4.MessageTypeDiscover:
 		return offer(c, p, boot, httpPort)
@@ -181,16 +184,24 @@ func wrong(asked netip.Addr, p *Place) string {
 	return "asked for " + asked.String() + ", its address is " + p.Addr.String()
 }
 
+// owner is the uid of the machine's record; empty where it has none.
+func (p *Place) owner() string {
+	if p.Hardware == nil {
+		return ""
+	}
+	return p.Hardware.Meta.UID
+}
+
 // leaseOf is the lease that an ACK at now confirms.
 func leaseOf(c *Class, p *Place, now time.Time) *hardware.Lease {
 	return &hardware.Lease{
 		MAC:         c.MAC,
 		Subnet:      p.Subnet.Meta.Name,
 		Addr:        p.Addr,
-		Hardware:    p.Hardware.Meta.UID,
+		Hardware:    p.owner(),
 		Hostname:    c.Hostname,
 		ClientID:    hex.EncodeToString(c.ClientID),
-		Reservation: true,
+		Reservation: !p.Pooled(),
 		Expires:     now.Add(p.Subnet.Lease()),
 		Updated:     now,
 	}

@@ -33,7 +33,10 @@ func (s *Server) handle(ctx context.Context, j *job) {
 		s.stranger(&c, j, now)
 		return
 	}
-	o := Observation{MAC: c.MAC, Hardware: p.Hardware.Meta.UID, Firmware: c.Firmware}
+	if reason == "" && p.Pooled() && c.Type != dhcpv4.MessageTypeInform {
+		reason, detail = s.lend(&c, &p, now)
+	}
+	o := Observation{MAC: c.MAC, Hardware: p.UID(), Firmware: c.Firmware}
 	if reason != "" {
 		s.tell(&c, j, &p, o, Decision{Reason: reason, Detail: detail})
 		return
@@ -44,7 +47,7 @@ func (s *Server) handle(ctx context.Context, j *job) {
 	if needsBoot(&c) {
 		b, err := s.boot(store, &c, &p)
 		o.Boot = b.ID
-		if err != nil && (b.Next.Target == "" || b.Next.Target == hardware.TargetWorker) {
+		if err != nil && (b.Next.Target == "" || b.Next.Netboots()) {
 			s.tell(&c, j, &p, o, Decision{Reason: hardware.ReasonStoreFailed, Detail: err.Error()})
 			return
 		}
@@ -70,12 +73,12 @@ func (s *Server) handle(ctx context.Context, j *job) {
 // boot finds or starts the boot a packet belongs to.
 func (s *Server) boot(ctx context.Context, c *Class, p *Place) (hardware.Boot, error) {
 	if c.Type == dhcpv4.MessageTypeRequest {
-		if b, ok := s.Boots.Current(p.Hardware.Meta.UID, c.MAC); ok {
+		if b, ok := s.Boots.Current(p.UID(), c.MAC); ok {
 			return b, nil
 		}
 	}
 	return s.Boots.FirstPacket(ctx, FirstPacket{
-		Hardware: p.Hardware.Meta.UID, MAC: c.MAC, XID: c.XID, Firmware: c.Firmware, IPXE: c.IPXE(),
+		Hardware: p.UID(), MAC: c.MAC, XID: c.XID, Firmware: c.Firmware, IPXE: c.IPXE(), Subnet: p.Subnet,
 	})
 }
 
@@ -91,7 +94,7 @@ func (s *Server) persist(ctx context.Context, p *Place, boot *hardware.Boot, d *
 		return nil
 	}
 	return s.Boots.Acked(ctx, Acked{
-		Hardware: p.Hardware.Meta.UID, Boot: boot.ID, Client: p.Addr, Server: p.Server, Program: d.Boot == hardware.ReasonBootProgram,
+		Hardware: p.UID(), Boot: boot.ID, Client: p.Addr, Server: p.Server, Program: d.Boot == hardware.ReasonBootProgram,
 	})
 }
 
@@ -109,7 +112,7 @@ func (s *Server) tell(c *Class, j *job, p *Place, o Observation, d Decision) {
 	s.Metrics.received(c.Type, d.Reason)
 	attrs := []slog.Attr{
 		slog.String("mac", c.MAC.String()),
-		slog.String("hardware", p.Hardware.Meta.Name),
+		slog.String("hardware", p.Name()),
 		slog.String("interface", j.port.name),
 		slog.String("type", typeLabel(c.Type)),
 		slog.String("reason", string(d.Reason)),

@@ -28,42 +28,78 @@ type Link struct {
 
 // Place is who a packet came from and what is theirs.
 type Place struct {
+	// MAC is the client's.
+	MAC hardware.MAC
+	// Hardware is nil for a machine without a record that the Subnet lets in.
 	Hardware *hardware.Hardware
 	NIC      hardware.NIC
 	Subnet   *hardware.Subnet
-	// Addr is the reserved address; zero: none.
+	// Addr is the reserved address; zero: none. Where Pooled says so it is filled in
+	// from the Pool, between Locate and Decide.
 	Addr netip.Addr
 	// Server is our address as this client is told: option 54, siaddr and URLs.
 	Server netip.Addr
 }
 
+// UID is the machine's, or what stands for it.
+func (p *Place) UID() string {
+	if p.Hardware == nil {
+		return hardware.StrangerUID(p.MAC)
+	}
+	return p.Hardware.Meta.UID
+}
+
+// Name is the machine's name; for one without a record its MAC.
+func (p *Place) Name() string {
+	if p.Hardware == nil {
+		return p.MAC.String()
+	}
+	return p.Hardware.Meta.Name
+}
+
+// Proxied reports whether another server gives this client its address.
+func (p *Place) Proxied() bool { return p.Subnet != nil && p.Subnet.Proxy() }
+
 // Locate finds the machine, its Subnet and our address there. With a Reason the
 // packet is met with silence; detail, where there is any, completes the Reason's
 // sentence.
 func Locate(c *Class, link Link, v View) (p Place, r hardware.Reason, detail string) {
-	hw, ok := v.HardwareByMAC(c.MAC)
-	if !ok {
+	p.MAC = c.MAC
+	hw, known := v.HardwareByMAC(c.MAC)
+	if known {
+		p.Hardware = hw
+		if p.NIC, known = hw.NIC(c.MAC); !known {
+			return p, hardware.ReasonUnknownMachine, "" // the record has just changed
+		}
+		if !p.NIC.Answered() {
+			return p, hardware.ReasonNICOff, ""
+		}
+	}
+	p.Subnet = pickSubnet(c, link, p.NIC, v.Subnets())
+	switch {
+	case p.Subnet == nil && !known:
 		return p, hardware.ReasonUnknownMachine, ""
-	}
-	p.Hardware = hw
-	if p.NIC, ok = hw.NIC(c.MAC); !ok {
-		return p, hardware.ReasonUnknownMachine, ""
-	}
-	if !p.NIC.Answered() {
-		return p, hardware.ReasonNICOff, ""
-	}
-	if p.Subnet = pickSubnet(c, link, p.NIC, v.Subnets()); p.Subnet == nil {
+	case p.Subnet == nil:
 		return p, hardware.ReasonNoSubnet, whence(c, link)
-	}
-	if p.Subnet.Spec.Mode == hardware.ModeOff {
+	case !known && !p.Subnet.LendsTo(false, c.Netboots()) && !(p.Proxied() && p.Subnet.Spec.Discovery && c.Netboots()):
+		return p, hardware.ReasonUnknownMachine, ""
+	case p.Subnet.Spec.Mode == hardware.ModeOff:
 		return p, hardware.ReasonSubnetOff, p.Subnet.Meta.Name
 	}
-	p.Addr, _ = p.NIC.Reservation(p.Subnet)
-	if !p.Addr.IsValid() && c.Type != dhcpv4.MessageTypeInform {
-		return p, hardware.ReasonNoReservation, p.Subnet.Meta.Name
+	if !p.Proxied() {
+		p.Addr, _ = p.NIC.Reservation(p.Subnet)
+		if !p.Addr.IsValid() && c.Type != dhcpv4.MessageTypeInform && !p.Subnet.LendsTo(known, c.Netboots()) {
+			return p, hardware.ReasonNoReservation, p.Subnet.Meta.Name
+		}
 	}
 	p.Server, r, detail = serverAddr(c, link, p.Subnet)
 	return p, r, detail
+}
+
+// Pooled reports whether the client's address comes from the Subnet's Pool.
+func (p *Place) Pooled() bool {
+	_, reserved := p.NIC.Reservation(p.Subnet)
+	return !reserved && p.Subnet.Spec.Mode == hardware.ModePool
 }
 
 // pickSubnet finds the Subnet a client is in: what the relay or the client says

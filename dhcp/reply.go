@@ -67,7 +67,9 @@ func (r *reply) network(c *Class, p *Place) {
 	}
 	asked(optRouter, addrBytes(s.Gateway))
 	asked(optDNS, addrBytes(s.DNS...))
-	asked(optHostname, []byte(p.Hardware.HostName()))
+	if p.Hardware != nil {
+		asked(optHostname, []byte(p.Hardware.HostName()))
+	}
 	asked(optDomain, []byte(s.Domain))
 	asked(optBroadcast, addrBytes(lastAddr(s.Prefix)))
 	asked(optNTP, addrBytes(s.NTP...))

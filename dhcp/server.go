@@ -40,11 +40,12 @@ type Boots interface {
 
 // FirstPacket is a firmware's packet that starts or continues a boot.
 type FirstPacket struct {
-	Hardware string // uid
+	Hardware string // uid, or hardware.StrangerUID
 	MAC      hardware.MAC
 	XID      uint32
 	Firmware hardware.Firmware
 	IPXE     bool
+	Subnet   *hardware.Subnet
 }
 
 // Acked is an address confirmed to a booting machine.

@@ -2,6 +2,7 @@ package hardware
 
 import (
 	"net/netip"
+	"strings"
 	"time"
 )
 
@@ -16,6 +17,8 @@ const (
 	TargetDisk Target = "disk"
 	// TargetWorker: our kernel, initramfs and a boot token.
 	TargetWorker Target = "worker"
+	// TargetCustom: the operator's own iPXE script or chain URL.
+	TargetCustom Target = "custom"
 )
 
 // Scope is what a boot token allows its worker.
@@ -36,12 +39,15 @@ type Next struct {
 	Reason Reason `json:"reason"`
 }
 
+// Netboots reports whether the machine is given a boot program.
+func (n Next) Netboots() bool { return n.Target == TargetWorker || n.Target == TargetCustom }
+
 // Boot is one boot of one machine, from the first DHCP packet of its firmware
 // on. It owns the token that lets its worker in. Engine-written.
 type Boot struct {
 	// ID is a ULID: sorts by start time.
 	ID       string    `json:"id"`
-	Hardware string    `json:"hardware"` // uid
+	Hardware string    `json:"hardware"` // uid, or StrangerUID
 	Started  time.Time `json:"started"`
 	// Deadline ends the token's life; it is moved on while the boot downloads.
 	Deadline time.Time `json:"deadline"`
@@ -53,6 +59,11 @@ type Boot struct {
 	// Server is our address as this client was told.
 	Server netip.Addr `json:"server,omitzero"`
 	Next   Next       `json:"next"`
+	// Chain is how the firmware is led to our kernel, chosen when the boot began.
+	Chain Chain `json:"chain,omitempty"`
+	// Discovery: the Subnet it boots in lets machines without a record, and pending
+	// ones, boot the worker.
+	Discovery bool `json:"discovery,omitempty"`
 	// Programs counts how often an iPXE of ours was named in this boot; a second
 	// time means that the chain loops.
 	Programs int `json:"programs,omitempty"`
@@ -102,6 +113,22 @@ func (b *Boot) LastMoved() time.Time {
 		return b.Started
 	}
 	return b.Moved
+}
+
+// StrangerUID stands for the uid of a machine that has no record, in its Boot, its
+// token and its worker's session. No record has such a uid.
+func StrangerUID(m MAC) string { return strangerPrefix + strings.ReplaceAll(m.String(), ":", "") }
+
+const strangerPrefix = "stranger-"
+
+// StrangerMAC is the MAC of a StrangerUID; ok is false for the uid of a record.
+func StrangerMAC(uid string) (m MAC, ok bool) {
+	hex, ok := strings.CutPrefix(uid, strangerPrefix)
+	if !ok {
+		return m, false
+	}
+	m, err := ParseMAC(hex)
+	return m, err == nil
 }
 
 // BootDeadline is how long a boot's token lives.

@@ -76,7 +76,36 @@ func (n NIC) Answered() bool { return n.DHCP == nil || *n.DHCP }
 type Netboot struct {
 	AllowPXE      *bool `json:"allowPXE,omitempty"`
 	AllowWorkflow *bool `json:"allowWorkflow,omitempty"`
+	// SecureBoot says whether the firmware checks signatures: on and off choose the boot
+	// program, auto (the default) goes by the facts and by what earlier boots did.
+	SecureBoot SecureBoot `json:"secureBoot,omitempty"`
+	// Program replaces our boot program: a file of the drop-in folder, or one of ours.
+	Program string `json:"program,omitempty"`
+	// IPXE is booted instead of what we would choose; nil: nothing is.
+	IPXE *OwnScript `json:"ipxe,omitempty"`
+	// Consoles are the worker's kernel consoles, like ttyS1,115200; the last one is
+	// /dev/console. Empty: those of the configuration, else the screen and the first
+	// serial line.
+	Consoles []string `json:"consoles,omitempty"`
 }
+
+// OwnScript is what the operator's machine boots; one of the two is set.
+type OwnScript struct {
+	// Script is an iPXE script; it begins with #!ipxe.
+	Script string `json:"script,omitempty"`
+	// URL is chained to: http, https or tftp.
+	URL string `json:"url,omitempty"`
+}
+
+// SecureBoot says what an operator knows of the firmware's Secure Boot.
+type SecureBoot string
+
+// What an operator may say.
+const (
+	SecureBootAuto SecureBoot = "auto"
+	SecureBootOn   SecureBoot = "on"
+	SecureBootOff  SecureBoot = "off"
+)
 
 // PXE reports whether the machine may be given a boot program at all.
 func (n Netboot) PXE() bool { return n.AllowPXE == nil || *n.AllowPXE }

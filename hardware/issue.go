@@ -44,6 +44,10 @@ const (
 	IssueWorkflowFailed IssueKind = "workflow-failed"
 	// IssuePending: a discovered machine waits to be accepted.
 	IssuePending IssueKind = "pending"
+	// IssueBootLoop: the machine boots from the network again and again.
+	IssueBootLoop IssueKind = "boot-loop"
+	// IssueConflict: the machine may not be the one that its record means.
+	IssueConflict IssueKind = "identity-conflict"
 )
 
 // Severity says how much an issue matters.
@@ -89,6 +93,8 @@ func issueTitles() map[IssueKind]string {
 		IssueActionRetrying:  "an action fails and is tried again",
 		IssueWorkflowFailed:  "the last workflow failed; the machine is in the state it had before",
 		IssuePending:         "a machine was discovered and waits to be accepted",
+		IssueBootLoop:        "the machine boots from the network again and again and gets nowhere",
+		IssueConflict:        "the machine may not be the one that its record means",
 	}
 }
 

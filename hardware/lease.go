@@ -12,7 +12,7 @@ type Lease struct {
 	MAC    MAC        `json:"mac"`
 	Subnet string     `json:"subnet"` // name
 	Addr   netip.Addr `json:"address"`
-	// Hardware is the uid of the machine whose reservation this is.
+	// Hardware is the uid of the machine that has the MAC; empty where none has.
 	Hardware    string `json:"hardware,omitempty"`
 	Hostname    string `json:"hostname,omitempty"`    // as the client calls itself
 	ClientID    string `json:"clientID,omitempty"`    // option 61, in hex
@@ -20,6 +20,9 @@ type Lease struct {
 	// Expires is when the client must have stopped using it.
 	Expires time.Time `json:"expires"`
 	Updated time.Time `json:"updated,omitzero"`
+	// Declined: somebody else was found to use the address (a DHCPDECLINE, or our own
+	// probe); it is not lent to anybody until Expires.
+	Declined bool `json:"declined,omitempty"`
 	// Released: the client gave it back.
 	Released bool `json:"released,omitempty"`
 }

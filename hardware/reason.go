@@ -33,6 +33,16 @@ const (
 	ReasonUnknownFirmware Reason = "unknown-firmware"
 	ReasonProgramLoop     Reason = "boot-program-loop"
 	ReasonNoBootAssets    Reason = "no-boot-assets"
+	ReasonNoProgram       Reason = "no-boot-program"
+	ReasonSecureHTTP      Reason = "secure-boot-http"
+	ReasonPoolEmpty       Reason = "pool-empty"
+	ReasonPoolShare       Reason = "pool-share-used"
+	ReasonAddressInUse    Reason = "address-in-use"
+	ReasonOtherDHCP       Reason = "other-dhcp-server"
+	ReasonProxyOffered    Reason = "proxy-offered"
+	ReasonProxyAnswered   Reason = "proxy-answered"
+	ReasonProxySilent     Reason = "proxy-silent"
+	ReasonLeaseRevoked    Reason = "lease-revoked"
 )
 
 // What a machine boots next.
@@ -46,6 +56,9 @@ const (
 	ReasonLastFailed      Reason = "last-workflow-failed"
 	ReasonOnHold          Reason = "on-hold"
 	ReasonRetired         Reason = "retired"
+	ReasonOwnScript       Reason = "own-script"
+	ReasonDiscovery       Reason = "discovery"
+	ReasonBootLoop        Reason = "boot-loop"
 )
 
 // What happened in a boot.
@@ -71,6 +84,14 @@ const (
 	ReasonOSSeen          Reason = "os-seen"
 	ReasonMetadataRead    Reason = "metadata-read"
 	ReasonOSUp            Reason = "os-up"
+	ReasonChainGRUB       Reason = "chain-grub"
+	ReasonOwnNeedsIPXE    Reason = "own-script-needs-ipxe"
+	ReasonPaced           Reason = "download-paced"
+	ReasonFactsChanged    Reason = "facts-changed"
+	ReasonConflict        Reason = "identity-conflict"
+	ReasonDiscovered      Reason = "discovered"
+	ReasonEnrolFull       Reason = "enrolment-full"
+	ReasonRuleApplied     Reason = "rule-applied"
 )
 
 // What happened to a workflow.
@@ -233,6 +254,27 @@ var reasons = map[Reason]string{
 	ReasonIssueOpened:      "something keeps the machine from getting on",
 	ReasonIssueClosed:      "an issue is gone",
 	ReasonIssueChanged:     "an issue has other words now",
+	ReasonNoProgram:        "there is no boot program for this kind of firmware",
+	ReasonSecureHTTP:       "Secure Boot cannot be done over UEFI HTTP boot; let the machine boot by UEFI PXE",
+	ReasonPoolEmpty:        "every address of the pool is taken",
+	ReasonPoolShare:        "the share of the pool for machines without a record is taken",
+	ReasonAddressInUse:     "somebody else uses an address of ours",
+	ReasonOtherDHCP:        "another DHCP server answers in this network",
+	ReasonProxyOffered:     "offered a boot program beside the other DHCP server",
+	ReasonProxyAnswered:    "named the boot program on port 4011",
+	ReasonProxySilent:      "the Subnet's other DHCP server answers this packet",
+	ReasonLeaseRevoked:     "the lease was taken back",
+	ReasonOwnScript:        "the record has an iPXE script of its own",
+	ReasonDiscovery:        "the machine has not been accepted; it boots the worker to report what is in it",
+	ReasonBootLoop:         "the machine booted from the network too often without getting on; it is on hold",
+	ReasonChainGRUB:        "boots through the signed shim and GRUB",
+	ReasonOwnNeedsIPXE:     "the record's own iPXE script cannot run in GRUB",
+	ReasonPaced:            "the download waits for its turn",
+	ReasonFactsChanged:     "something in the machine is not what it was",
+	ReasonConflict:         "the machine may not be the one that its record means",
+	ReasonDiscovered:       "a machine without a record reported itself",
+	ReasonEnrolFull:        "too many discovered machines wait to be accepted",
+	ReasonRuleApplied:      "a rule applied to the machine",
 	ReasonImageReady:       "the image can be installed now",
 	ReasonImageFailed:      "the image cannot be used",
 }

@@ -1,6 +1,9 @@
 package hardware
 
-import "time"
+import (
+	"net/netip"
+	"time"
+)
 
 // State is where a machine is in its life. It moves
 // pending → available → provisioning → provisioned → releasing → available,
@@ -58,6 +61,14 @@ type Status struct {
 	// OSUp is when the installed system phoned home, or asked for its address; zero
 	// before that.
 	OSUp time.Time `json:"osUp,omitzero"`
+	// Netboots counts the boots from the network since the machine last made progress;
+	// see NetbootLimit.
+	Netboots int `json:"netboots,omitempty"`
+	// Discovered is when the machine was found by discovery; zero where a person made
+	// its record.
+	Discovered time.Time `json:"discovered,omitzero"`
+	// Conflicts are what speaks against the machine being the one of its record.
+	Conflicts []IdentityConflict `json:"conflicts,omitempty"`
 	// Issues are what keeps the machine from getting on, the worst first.
 	Issues []Issue `json:"issues,omitempty"`
 }
@@ -70,22 +81,76 @@ type InstallRef struct {
 	UID      string `json:"uid"`
 }
 
+// IdentityConflict says that a machine may not be the one its record means, or that two
+// records may mean one machine. It is shown and stops nothing.
+type IdentityConflict struct {
+	// Kind is what is in conflict.
+	Kind ConflictKind `json:"kind"`
+	// With names the other record; empty where the machine differs from its own past.
+	With string `json:"with,omitempty"`
+	// Detail says what was found, in words.
+	Detail string    `json:"detail"`
+	Since  time.Time `json:"since"`
+}
+
+// ConflictKind is one way in which identities do not agree.
+type ConflictKind string
+
+// The conflicts.
+const (
+	// ConflictUUID: another machine has the same system UUID.
+	ConflictUUID ConflictKind = "duplicate-uuid"
+	// ConflictSerial: another machine of the same vendor has the same serial number.
+	ConflictSerial ConflictKind = "duplicate-serial"
+	// ConflictMAC: a NIC of this machine is in another record.
+	ConflictMAC ConflictKind = "mac-elsewhere"
+	// ConflictReplaced: UUID or serial are not those that were there before.
+	ConflictReplaced ConflictKind = "machine-replaced"
+	// ConflictNIC: none of the NICs of the record is in the machine any more but the one
+	// it booted from, or one was changed.
+	ConflictNIC ConflictKind = "nic-changed"
+)
+
+// NetbootLimit is how often a machine may boot from the network without progress
+// before it is stopped.
+const NetbootLimit = 5
+
+// BMCFact is the out-of-band controller as the machine's own system sees it (IPMI,
+// Get LAN Configuration Parameters).
+type BMCFact struct {
+	Address netip.Addr `json:"address,omitzero"`
+	MAC     MAC        `json:"mac,omitzero"`
+	// VLAN is its 802.1Q tag; 0 is none.
+	VLAN int `json:"vlan,omitempty"`
+	// Firmware is its revision.
+	Firmware string `json:"firmware,omitempty"`
+}
+
 // Facts are what the worker found in the machine.
 type Facts struct {
 	Collected time.Time `json:"collected,omitzero"`
 	Firmware  string    `json:"firmware,omitempty"` // bios or uefi
 	// SecureBoot is "on", "off" or "" where the firmware does not say.
-	SecureBoot  string     `json:"secureBoot,omitempty"`
-	Arch        string     `json:"arch,omitempty"`
-	CPUModel    string     `json:"cpuModel,omitempty"`
-	CPUs        int        `json:"cpus,omitempty"` // logical
-	MemoryBytes uint64     `json:"memoryBytes,omitempty"`
-	Vendor      string     `json:"vendor,omitempty"`
-	Product     string     `json:"product,omitempty"`
-	Serial      string     `json:"serial,omitempty"`
-	UUID        string     `json:"uuid,omitempty"`
-	Disks       []DiskFact `json:"disks,omitempty"`
-	NICs        []NICFact  `json:"nics,omitempty"`
+	SecureBoot  string `json:"secureBoot,omitempty"`
+	Arch        string `json:"arch,omitempty"`
+	CPUModel    string `json:"cpuModel,omitempty"`
+	CPUs        int    `json:"cpus,omitempty"` // logical
+	MemoryBytes uint64 `json:"memoryBytes,omitempty"`
+	Vendor      string `json:"vendor,omitempty"`
+	Product     string `json:"product,omitempty"`
+	Serial      string `json:"serial,omitempty"`
+	UUID        string `json:"uuid,omitempty"`
+	// BoardSerial, ChassisSerial and AssetTag are SMBIOS's, without the fillers that
+	// vendors leave there.
+	BoardSerial   string `json:"boardSerial,omitempty"`
+	ChassisSerial string `json:"chassisSerial,omitempty"`
+	AssetTag      string `json:"assetTag,omitempty"`
+	// BIOS is the firmware's vendor, version and date.
+	BIOS string `json:"bios,omitempty"`
+	// BMC is nil where the machine has none that could be asked.
+	BMC   *BMCFact   `json:"bmc,omitempty"`
+	Disks []DiskFact `json:"disks,omitempty"`
+	NICs  []NICFact  `json:"nics,omitempty"`
 	// Kernel is the worker's kernel release; Worker its version.
 	Kernel string `json:"kernel,omitempty"`
 	Worker string `json:"worker,omitempty"`
@@ -125,8 +190,11 @@ const (
 // Cap cuts the facts to sizes that any record can hold and drops control
 // characters; what a hostile machine sends becomes short plain text.
 func (f *Facts) Cap() {
-	for _, s := range []*string{&f.Firmware, &f.SecureBoot, &f.Arch, &f.CPUModel, &f.Vendor, &f.Product, &f.Serial, &f.UUID, &f.Kernel, &f.Worker} {
+	for _, s := range []*string{&f.Firmware, &f.SecureBoot, &f.Arch, &f.CPUModel, &f.Vendor, &f.Product, &f.Serial, &f.UUID, &f.BoardSerial, &f.ChassisSerial, &f.AssetTag, &f.BIOS, &f.Kernel, &f.Worker} {
 		*s = FactText(*s)
+	}
+	if f.BMC != nil {
+		f.BMC.Firmware = FactText(f.BMC.Firmware)
 	}
 	f.Disks = f.Disks[:min(len(f.Disks), maxFactDisks)]
 	for i := range f.Disks {

@@ -38,7 +38,42 @@ type SubnetSpec struct {
 	// Advertise is the address of ours that clients in this subnet are told.
 	// Empty: found from the receiving interface.
 	Advertise netip.Addr `json:"advertise,omitzero"`
+	// Pool are the addresses for machines without a reservation; mode pool needs it.
+	Pool *Pool `json:"pool,omitempty"`
+	// Discovery: a machine without a record, or one that is pending, boots the worker,
+	// which reports what is in it and writes nothing. Mode pool or proxy.
+	Discovery bool `json:"discovery,omitempty"`
 }
+
+// Pool are addresses that are lent to whoever asks.
+type Pool struct {
+	// Ranges are inclusive, inside the prefix; they do not overlap.
+	Ranges []AddrRange `json:"ranges"`
+	// Exclude are addresses of the ranges that are not lent. Reserved addresses, the
+	// gateway and our own are left out by themselves.
+	Exclude []AddrRange `json:"exclude,omitempty"`
+	// Allow says who may have one; any where empty.
+	Allow PoolAllow `json:"allow,omitempty"`
+	// Probe false: an address is lent without asking first whether somebody uses it
+	// (ARP on the link, ICMP behind a relay). Default true.
+	Probe *bool `json:"probe,omitempty"`
+}
+
+// PoolAllow says who may have an address of a Pool.
+type PoolAllow string
+
+// Who may have an address.
+const (
+	// PoolAny: everybody. Machines without a record share a part of the pool only, so
+	// that they cannot take it from those with one.
+	PoolAny PoolAllow = "any"
+	// PoolKnown: machines with a Hardware record, and those that Discovery lets boot.
+	PoolKnown PoolAllow = "known"
+)
+
+// AddrRange is an inclusive range of addresses, written 10.0.0.100-10.0.0.199 or, for
+// one address, 10.0.0.100.
+type AddrRange struct{ From, To netip.Addr }
 
 // Route is one entry of option 121.
 type Route struct {
@@ -53,6 +88,11 @@ type SubnetMode string
 const (
 	// ModeReservation answers known machines with the address of their record.
 	ModeReservation SubnetMode = "reservation"
+	// ModePool is ModeReservation, and lends addresses of the Pool to the others.
+	ModePool SubnetMode = "pool"
+	// ModeProxy gives boot programs beside another DHCP server, which gives addresses
+	// (PXE 2.1, proxyDHCP).
+	ModeProxy SubnetMode = "proxy"
 	// ModeOff: silence.
 	ModeOff SubnetMode = "off"
 )
@@ -66,6 +106,18 @@ func (s *Subnet) Lease() time.Duration {
 		return DefaultLease
 	}
 	return time.Duration(s.Spec.LeaseTime)
+}
+
+// Proxy reports whether another server gives the addresses in this subnet.
+func (s *Subnet) Proxy() bool { return s.Spec.Mode == ModeProxy }
+
+// LendsTo reports whether the Pool may give an address to a machine: known is one with
+// a Hardware record, netboots says that the client is firmware or iPXE.
+func (s *Subnet) LendsTo(known, netboots bool) bool {
+	if s.Spec.Mode != ModePool || s.Spec.Pool == nil {
+		return false
+	}
+	return known || s.Spec.Pool.Allow != PoolKnown || (s.Spec.Discovery && netboots)
 }
 
 // Validate says everything that is wrong with the record by itself, as an *Invalid.
@@ -84,9 +136,9 @@ func (s *Subnet) Validate() error {
 		c.Addf("spec.prefix", "%v: the prefix length must be 8 to 30", p)
 	}
 	switch s.Spec.Mode {
-	case "", ModeReservation, ModeOff:
+	case "", ModeReservation, ModePool, ModeProxy, ModeOff:
 	default:
-		c.Addf("spec.mode", "%q is not known (reservation or off)", s.Spec.Mode)
+		c.Addf("spec.mode", "%q is not known (reservation, pool, proxy or off)", s.Spec.Mode)
 	}
 	switch a := s.Spec.Gateway; {
 	case !a.IsValid():

@@ -37,7 +37,7 @@ func TestSubnet(t *testing.T) {
 		"host bits":       {func(s *SubnetSpec) { s.Prefix = prefix("10.0.0.7/24") }, "spec.prefix", "did you mean 10.0.0.0/24?"},
 		"too wide":        {func(s *SubnetSpec) { *s = SubnetSpec{Prefix: prefix("0.0.0.0/7")} }, "spec.prefix", "must be 8 to 30"},
 		"too narrow":      {func(s *SubnetSpec) { *s = SubnetSpec{Prefix: prefix("10.0.0.0/31")} }, "spec.prefix", "must be 8 to 30"},
-		"mode":            {func(s *SubnetSpec) { s.Mode = "pool" }, "spec.mode", "(reservation or off)"},
+		"mode":            {func(s *SubnetSpec) { s.Mode = "dhcp" }, "spec.mode", "(reservation, pool, proxy or off)"},
 		"gateway outside": {func(s *SubnetSpec) { s.Gateway = addr("10.0.1.1") }, "spec.gateway", "is not in 10.0.0.0/24"},
 		"gateway of IPv6": {func(s *SubnetSpec) { s.Gateway = addr("2001:db8::1") }, "spec.gateway", "is not in 10.0.0.0/24"},
 		"gateway network": {func(s *SubnetSpec) { s.Gateway = addr("10.0.0.0") }, "spec.gateway", "network or broadcast address"},

@@ -21,11 +21,23 @@ type Grant struct {
 	Reason hardware.Reason
 }
 
+// FirstPacket is a packet of firmware or iPXE that starts a boot or belongs to one.
+type FirstPacket struct {
+	Hardware string // uid, or hardware.StrangerUID
+	MAC      hardware.MAC
+	XID      uint32
+	Firmware hardware.Firmware
+	IPXE     bool // the sender is an iPXE
+	// Subnet is the name of the Subnet that it came from; Discovery is that Subnet's.
+	Subnet    string
+	Discovery bool
+}
+
 // FirstPacket is a DHCPDISCOVER (or a request to port 4011) of a netbooting
-// client: it starts a boot or belongs to the current one. ipxe says that the
-// client is an iPXE. The boot is on disk when it returns; with an error it is
-// what it would have been.
-func (e *Engine) FirstPacket(ctx context.Context, uid string, mac hardware.MAC, xid uint32, fw hardware.Firmware, ipxe bool) (hardware.Boot, error) {
+// client: it starts a boot or belongs to the current one. The boot is on disk when
+// it returns; with an error it is what it would have been.
+func (e *Engine) FirstPacket(ctx context.Context, f FirstPacket) (hardware.Boot, error) {
+	uid := f.Hardware
 	m := e.machine(uid)
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -34,18 +46,25 @@ func (e *Engine) FirstPacket(ctx context.Context, uid string, mac hardware.MAC, 
 		if err != nil {
 			return hardware.Boot{}, err
 		}
-		now, next := e.c.Now(), NextBoot(h, e.isActive(ctx, mc))
-		if !mc.Boot.Supersedes(xid, ipxe, now) {
+		now := e.c.Now()
+		if !mc.Boot.Supersedes(f.XID, f.IPXE, now) {
 			b := *mc.Boot
-			b.Next = next
+			b.Next = e.next(ctx, h, mc)
 			return b, nil
 		}
 		b := hardware.Boot{
 			ID: NewID(now), Hardware: uid, Started: now, Deadline: now.Add(hardware.BootDeadline),
-			MAC: mac, XID: xid, Firmware: fw, Next: next,
+			MAC: f.MAC, XID: f.XID, Firmware: f.Firmware, Discovery: f.Discovery,
 		}
+		var why string
+		b.Chain, why = PickChain(h, f.Firmware, mc.Boot)
 		mc.Boot = &b
-		ev := e.event(h, b.ID, hardware.ReasonBootStarted, fmt.Sprintf("%s on %s; next: %s (%s)", fw, mac, next.Target, next.Reason.Sentence()))
+		b.Next = e.next(ctx, h, mc)
+		detail := fmt.Sprintf("%s on %s; next: %s (%s)", f.Firmware, f.MAC, b.Next.Target, b.Next.Reason.Sentence())
+		if b.Next.Netboots() && b.Chain == hardware.ChainGRUB {
+			detail += "; through shim and GRUB: " + why
+		}
+		ev := e.event(h, b.ID, hardware.ReasonBootStarted, detail)
 		err = e.c.Store.Commit(ctx, &Change{Machine: mc, Events: []Event{ev}})
 		if errors.Is(err, ErrConflict) {
 			continue
@@ -62,7 +81,7 @@ func (e *Engine) Current(ctx context.Context, uid string, mac hardware.MAC) (har
 		return hardware.Boot{}, false
 	}
 	b := *mc.Boot
-	b.Next = NextBoot(h, e.isActive(ctx, mc))
+	b.Next = e.next(ctx, h, mc)
 	return b, true
 }
 
@@ -129,7 +148,7 @@ func (e *Engine) Script(ctx context.Context, uid string, client netip.Addr) (Gra
 	if err != nil {
 		return Grant{}, err
 	}
-	g := Grant{Hardware: h, Next: NextBoot(h, e.isActive(ctx, mc)), Reason: hardware.ReasonScriptSent}
+	g := Grant{Hardware: h, Next: e.next(ctx, h, mc), Reason: hardware.ReasonScriptSent}
 	if mc.Boot != nil {
 		g.Boot = *mc.Boot
 	}
@@ -157,7 +176,7 @@ func (e *Engine) Next(ctx context.Context, uid string) (hardware.Next, error) {
 	if err != nil {
 		return hardware.Next{}, err
 	}
-	return NextBoot(h, e.isActive(ctx, mc)), nil
+	return e.next(ctx, h, mc), nil
 }
 
 func (e *Engine) load(ctx context.Context, uid string) (*hardware.Hardware, *Machine, error) {
@@ -171,6 +190,11 @@ func (e *Engine) load(ctx context.Context, uid string) (*hardware.Hardware, *Mac
 	}
 	h.Status = mc.Status
 	return h, mc, nil
+}
+
+// next is NextBoot for a machine as it is now.
+func (e *Engine) next(ctx context.Context, h *hardware.Hardware, mc *Machine) hardware.Next {
+	return NextBoot(h, Circumstances{Active: e.isActive(ctx, mc), Discovery: mc.Boot != nil && mc.Boot.Discovery})
 }
 
 // isActive reports whether the machine's workflow has not ended.

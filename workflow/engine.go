@@ -219,7 +219,7 @@ func (e *Engine) context(ctx context.Context, m *machine) (Context, error) {
 	if err != nil {
 		return c, err
 	}
-	if next := NextBoot(h, true); next.Target != hardware.TargetWorker {
+	if next := NextBoot(h, Circumstances{Active: true}); next.Target != hardware.TargetWorker {
 		c.Paused = next.Reason
 	}
 	return c, nil

@@ -139,7 +139,7 @@ var client = netip.MustParseAddr("10.0.0.5")
 // boot goes through DHCP to the token, as a machine does that is powered on.
 func (r *rig) boot(xid uint32) (hardware.Boot, string) {
 	r.t.Helper()
-	b, err := r.e.FirstPacket(r.ctx, r.hw.Meta.UID, r.hw.Spec.Interfaces[0].MAC, xid, hardware.FirmwareUEFI, false)
+	b, err := r.e.FirstPacket(r.ctx, workflow.FirstPacket{Hardware: r.hw.Meta.UID, MAC: r.hw.Spec.Interfaces[0].MAC, XID: xid, Firmware: hardware.FirmwareUEFI})
 	r.must(err)
 	r.must(r.e.Acked(r.ctx, r.hw.Meta.UID, b.ID, client, netip.MustParseAddr("10.0.0.1"), false))
 	g, err := r.e.Script(r.ctx, r.hw.Meta.UID, client)
@@ -212,7 +212,7 @@ func TestInstallFromFirstPacketToDisk(t *testing.T) {
 		t.Errorf("hardware %+v, workflow %s", hs, ws)
 	}
 	// allowPXE is true for ever, and yet the machine goes to its disk
-	b, err := r.e.FirstPacket(r.ctx, r.hw.Meta.UID, r.hw.Spec.Interfaces[0].MAC, 9, hardware.FirmwareUEFI, false)
+	b, err := r.e.FirstPacket(r.ctx, workflow.FirstPacket{Hardware: r.hw.Meta.UID, MAC: r.hw.Spec.Interfaces[0].MAC, XID: 9, Firmware: hardware.FirmwareUEFI})
 	r.must(err)
 	if b.Next.Target != hardware.TargetDisk || b.Next.Reason != hardware.ReasonProvisioned {
 		t.Errorf("next boot: %+v", b.Next)
@@ -477,7 +477,7 @@ func (r *rig) installOne(i int) error {
 		return err
 	}
 	addr := netip.AddrFrom4([4]byte{10, 0, 1, byte(i)})
-	b, err := r.e.FirstPacket(r.ctx, h.Meta.UID, h.Spec.Interfaces[0].MAC, uint32(i), hardware.FirmwareBIOS, false)
+	b, err := r.e.FirstPacket(r.ctx, workflow.FirstPacket{Hardware: h.Meta.UID, MAC: h.Spec.Interfaces[0].MAC, XID: uint32(i), Firmware: hardware.FirmwareBIOS})
 	if err != nil {
 		return err
 	}

@@ -2,30 +2,44 @@ package workflow
 
 import "github.com/rackstrap/rackstrap/hardware"
 
+// Circumstances are what NextBoot goes by besides the record.
+type Circumstances struct {
+	// Active: a workflow of the machine has not ended.
+	Active bool
+	// Discovery: the Subnet that the machine boots in lets pending machines boot the
+	// worker.
+	Discovery bool
+}
+
 // NextBoot says what a machine boots next. It is the only place that decides
-// this: dhcp, ipxe and power control all ask it. active says that a workflow of
-// the machine has not ended.
+// this: dhcp, ipxe and power control all ask it.
 //
 // allowPXE is never written by us, so a record that says allowPXE: true for ever
 // goes to its disk because the machine is provisioned, not because a switch was
 // turned.
-func NextBoot(h *hardware.Hardware, active bool) hardware.Next {
+func NextBoot(h *hardware.Hardware, c Circumstances) hardware.Next {
 	s := &h.Status
 	switch {
 	case s.State == hardware.StateRetired:
 		return hardware.Next{Target: hardware.TargetNone, Reason: hardware.ReasonRetired}
 	case !h.Spec.Netboot.PXE():
 		return hardware.Next{Target: hardware.TargetDisk, Reason: hardware.ReasonPXEDenied}
+	case s.Hold && s.HoldReason == hardware.ReasonBootLoop:
+		return hardware.Next{Target: hardware.TargetNone, Reason: hardware.ReasonBootLoop}
 	case s.Hold:
 		return hardware.Next{Target: hardware.TargetNone, Reason: hardware.ReasonOnHold}
+	case h.Spec.Netboot.IPXE != nil:
+		return hardware.Next{Target: hardware.TargetCustom, Reason: hardware.ReasonOwnScript}
+	case s.State == hardware.StatePending && c.Discovery:
+		return hardware.Next{Target: hardware.TargetWorker, Scope: hardware.ScopeEnrol, Reason: hardware.ReasonDiscovery}
 	case s.State == hardware.StatePending:
 		return hardware.Next{Target: hardware.TargetNone, Reason: hardware.ReasonPendingApproval}
-	case s.State == hardware.StateReleasing && (!active || !h.Spec.Netboot.Workflow()):
+	case s.State == hardware.StateReleasing && (!c.Active || !h.Spec.Netboot.Workflow()):
 		// what its last owner left on the disk must not run any more
 		return hardware.Next{Target: hardware.TargetNone, Reason: hardware.ReasonReleasing}
-	case active && h.Spec.Netboot.Workflow():
+	case c.Active && h.Spec.Netboot.Workflow():
 		return hardware.Next{Target: hardware.TargetWorker, Scope: hardware.ScopeWork, Reason: hardware.ReasonWorkflowActive}
-	case active:
+	case c.Active:
 		return hardware.Next{Target: hardware.TargetDisk, Reason: hardware.ReasonWorkflowDenied}
 	case s.State == hardware.StateProvisioned:
 		return hardware.Next{Target: hardware.TargetDisk, Reason: hardware.ReasonProvisioned}
@@ -34,4 +48,46 @@ func NextBoot(h *hardware.Hardware, active bool) hardware.Next {
 	default:
 		return hardware.Next{Target: hardware.TargetDisk, Reason: hardware.ReasonNothingToDo}
 	}
+}
+
+// PickChain says how the firmware of a new boot is led to our kernel, and why where
+// that is not by iPXE. h is nil for a machine without a record; before is its boot
+// before this one, or nil.
+//
+// What firmware does under Secure Boot with a program that nobody signed differs, and
+// none tells us: it takes the whole program, and then nothing is heard of iPXE. So a
+// boot that ended there is followed by one through the other chain. Of a machine that
+// we know nothing of we suppose the worst: shim and GRUB start under both.
+func PickChain(h *hardware.Hardware, fw hardware.Firmware, before *hardware.Boot) (hardware.Chain, string) {
+	switch fw {
+	case hardware.FirmwareUEFIARM, hardware.FirmwareHTTPARM:
+		return hardware.ChainGRUB, "arm64"
+	case hardware.FirmwareUEFI, hardware.FirmwareHTTP:
+	default:
+		return hardware.ChainIPXE, ""
+	}
+	if h != nil {
+		switch h.Spec.Netboot.SecureBoot {
+		case hardware.SecureBootOn:
+			return hardware.ChainGRUB, "the record says secureBoot: on"
+		case hardware.SecureBootOff:
+			return hardware.ChainIPXE, ""
+		}
+		if h.Facts != nil && h.Facts.SecureBoot == "on" {
+			return hardware.ChainGRUB, "Secure Boot is on"
+		}
+	}
+	unknown := h == nil || (h.Facts == nil && h.Status.State == hardware.StatePending)
+	ours := before != nil && before.Firmware == fw && before.Chain != "" && before.Next.Netboots()
+	switch {
+	case ours && before.Phase == hardware.PhaseProgram && before.Chain == hardware.ChainIPXE:
+		return hardware.ChainGRUB, "the firmware took iPXE the last time and did not start it, as under Secure Boot"
+	case ours && before.Phase == hardware.PhaseProgram:
+		return hardware.ChainIPXE, "the firmware took shim the last time and did not start it"
+	case ours && before.Phase > hardware.PhaseProgram && before.Next.Scope != hardware.ScopeEnrol:
+		return before.Chain, "that is what it started the last time"
+	case unknown && fw == hardware.FirmwareUEFI:
+		return hardware.ChainGRUB, "nothing is known of the machine's Secure Boot"
+	}
+	return hardware.ChainIPXE, ""
 }

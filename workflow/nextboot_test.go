@@ -29,7 +29,7 @@ func TestNextBoot(t *testing.T) {
 		{"retired", hardware.Netboot{}, hardware.Status{State: hardware.StateRetired}, true, hardware.TargetNone, hardware.ReasonRetired},
 	} {
 		h := &hardware.Hardware{Spec: hardware.Spec{Netboot: tt.spec}, Status: tt.status}
-		if got := NextBoot(h, tt.active); got.Target != tt.want || got.Reason != tt.reason {
+		if got := NextBoot(h, Circumstances{Active: tt.active}); got.Target != tt.want || got.Reason != tt.reason {
 			t.Errorf("%s: got %+v", tt.name, got)
 		}
 	}

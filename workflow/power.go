@@ -142,7 +142,7 @@ func (e *Engine) needsSwitch(ctx context.Context, m *machine, workflow string) *
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	h, mc, err := e.load(ctx, m.uid)
-	if err != nil || m.session != nil || h.Status.Maintenance || NextBoot(h, e.isActive(ctx, mc)).Target != hardware.TargetWorker {
+	if err != nil || m.session != nil || h.Status.Maintenance || e.next(ctx, h, mc).Target != hardware.TargetWorker {
 		if m.switching == workflow {
 			m.switching = ""
 		}

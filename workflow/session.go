@@ -77,7 +77,7 @@ func (e *Engine) redeem(ctx context.Context, m *machine, bootID string, key ed25
 	case b.WorkerKey == nil && (now.After(b.Deadline) || b.Closed):
 		return refuse(hardware.ReasonTokenExpired)
 	case b.WorkerKey == nil:
-		if next := NextBoot(h, e.isActive(ctx, mc)); next.Target != hardware.TargetWorker {
+		if next := e.next(ctx, h, mc); next.Target != hardware.TargetWorker {
 			return refuse(next.Reason)
 		}
 	}

@@ -65,7 +65,9 @@ func (s *Snapshot) active() *Workflow {
 	return s.Workflow
 }
 
-func (s *Snapshot) next() hardware.Next { return NextBoot(s.hw(), s.active() != nil) }
+func (s *Snapshot) next() hardware.Next {
+	return NextBoot(s.hw(), Circumstances{Active: s.active() != nil, Discovery: s.Boot != nil && s.Boot.Discovery})
+}
 
 // byHand reports whether a person switches the machine.
 func (s *Snapshot) byHand() bool {

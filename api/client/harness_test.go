@@ -166,7 +166,7 @@ func (d *daemon) worker(name string) *workflow.Session {
 	h, err := d.db.HardwareByName(ctx, name)
 	d.must(err)
 	addr := netip.MustParseAddr("10.0.0.5")
-	b, err := d.e.FirstPacket(ctx, h.Meta.UID, h.Spec.Interfaces[0].MAC, 7, hardware.FirmwareUEFI, false)
+	b, err := d.e.FirstPacket(ctx, workflow.FirstPacket{Hardware: h.Meta.UID, MAC: h.Spec.Interfaces[0].MAC, XID: 7, Firmware: hardware.FirmwareUEFI})
 	d.must(err)
 	d.must(d.e.Acked(ctx, h.Meta.UID, b.ID, addr, netip.MustParseAddr("10.0.0.1"), false))
 	g, err := d.e.Script(ctx, h.Meta.UID, addr)

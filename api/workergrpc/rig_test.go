@@ -129,7 +129,7 @@ func (r *rig) must(err error) {
 func (r *rig) boot(xid uint32) string {
 	r.t.Helper()
 	client := netip.MustParseAddr("10.0.0.5")
-	b, err := r.engine.FirstPacket(r.ctx, r.hw.Meta.UID, r.hw.Spec.Interfaces[0].MAC, xid, hardware.FirmwareUEFI, false)
+	b, err := r.engine.FirstPacket(r.ctx, workflow.FirstPacket{Hardware: r.hw.Meta.UID, MAC: r.hw.Spec.Interfaces[0].MAC, XID: xid, Firmware: hardware.FirmwareUEFI})
 	r.must(err)
 	r.must(r.engine.Acked(r.ctx, r.hw.Meta.UID, b.ID, client, netip.MustParseAddr("10.0.0.1"), false))
 	g, err := r.engine.Script(r.ctx, r.hw.Meta.UID, client)

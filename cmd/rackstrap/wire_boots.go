@@ -23,7 +23,10 @@ var (
 
 // FirstPacket implements dhcp.Boots.
 func (b dhcpBoots) FirstPacket(ctx context.Context, f dhcp.FirstPacket) (hardware.Boot, error) {
-	return b.engine.FirstPacket(ctx, f.Hardware, f.MAC, f.XID, f.Firmware, f.IPXE)
+	return b.engine.FirstPacket(ctx, workflow.FirstPacket{
+		Hardware: f.Hardware, MAC: f.MAC, XID: f.XID, Firmware: f.Firmware, IPXE: f.IPXE,
+		Subnet: f.Subnet.Meta.Name, Discovery: f.Subnet.Spec.Discovery,
+	})
 }
 
 // Current implements dhcp.Boots.

@@ -174,7 +174,7 @@ func bootCmd(ts *testscript.TestScript, _ bool, args []string) {
 	h, err := d.db.HardwareByName(ctx, args[0])
 	ts.Check(err)
 	addr := h.Spec.Interfaces[0].Addresses[0].Addr()
-	b, err := d.e.FirstPacket(ctx, h.Meta.UID, h.Spec.Interfaces[0].MAC, 7, hardware.FirmwareUEFI, false)
+	b, err := d.e.FirstPacket(ctx, workflow.FirstPacket{Hardware: h.Meta.UID, MAC: h.Spec.Interfaces[0].MAC, XID: 7, Firmware: hardware.FirmwareUEFI})
 	ts.Check(err)
 	ts.Check(d.e.Acked(ctx, h.Meta.UID, b.ID, addr, netip.MustParseAddr("10.0.0.1"), false))
 	g, err := d.e.Script(ctx, h.Meta.UID, addr)
