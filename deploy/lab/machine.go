@@ -82,17 +82,12 @@ func (m *Machine) makeFiles(ctx context.Context) error {
 	if err := os.MkdirAll(m.dir, 0o755); err != nil {
 		return err
 	}
-	if m.spec.Firmware == UEFI {
-		vars, err := os.ReadFile(ovmfVars)
+	if p := platforms[m.spec.Firmware]; p.uefi() {
+		vars, err := p.newVars(m.spec.MAC, m.spec.DiskFirst)
 		if err != nil {
 			return err
 		}
-		if !m.spec.DiskFirst {
-			if vars, err = netbootFirst(vars, m.spec.MAC); err != nil {
-				return fmt.Errorf("%s: %w", ovmfVars, err)
-			}
-		}
-		if err := os.WriteFile(filepath.Join(m.dir, varsFile), vars, 0o600); err != nil {
+		if err := writeVars(filepath.Join(m.dir, varsFile), vars); err != nil {
 			return err
 		}
 	}
@@ -164,7 +159,7 @@ func (m *Machine) start(ctx context.Context) (*session, error) {
 	defer log.Close()
 
 	// Not ctx: the machine lives until it is switched off.
-	cmd := m.lab.Command(context.Background(), qemuBinary, qemuArgs(spec, m.tap)...)
+	cmd := m.lab.Command(context.Background(), platforms[spec.Firmware].binary, qemuArgs(spec, m.tap)...)
 	cmd.Dir, cmd.Stdout, cmd.Stderr = m.dir, log, log
 	cmd.ExtraFiles = []*os.File{serialFile, controlFile} // serialFD, qmpFD
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true} // Ctrl-C is not for it

@@ -118,6 +118,47 @@ func TestMachineResetAndScreen(t *testing.T) {
 	}
 }
 
+// TestFirmwaresAskTheNetwork: what each firmware says it is in its first DHCP packet,
+// and that it comes before anything else that the firmware might try.
+func TestFirmwaresAskTheNetwork(t *testing.T) {
+	t.Parallel()
+	lab.Require(t, "qemu-system-x86_64", "qemu-system-aarch64")
+	l, ctx := newLab(t, lab.Options{})
+	server, err := l.ListenPacket(ctx, "udp4", ":67")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { server.Close() })
+	packet := make([]byte, 1500)
+	for _, tt := range []struct {
+		firmware lab.Firmware
+		class    string
+	}{
+		{lab.UEFIHTTP, "HTTPClient:Arch:00016:"},
+		{lab.SecureBoot, "PXEClient:Arch:00007:"},
+		{lab.ARM64, "PXEClient:Arch:00011:"},
+	} {
+		m, err := l.AddMachine(ctx, lab.MachineSpec{Name: string(tt.firmware), RAM: 512, Firmware: tt.firmware, Disks: []lab.DiskSpec{{Size: 1 << 20}}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := m.PowerOn(ctx); err != nil {
+			t.Fatal(err)
+		}
+		if until, ok := ctx.Deadline(); ok {
+			_ = server.SetReadDeadline(until)
+		}
+		n, _, err := server.ReadFrom(packet)
+		if err != nil || !bytes.Contains(packet[:n], m.MAC()) || !bytes.Contains(packet[:n], []byte(tt.class)) {
+			t.Fatalf("%s: its first DHCP packet has no %s: %q (%v)\n%s", tt.firmware, tt.class, packet[:n], err, m.Console().Text())
+		}
+		t.Logf("%s: first packet after %.1f s", tt.firmware, time.Since(m.PoweredOn()).Seconds())
+		if err := m.PowerOff(); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
 func TestMachineThatCannotStart(t *testing.T) {
 	t.Parallel()
 	lab.Require(t, "qemu-system-x86_64")
@@ -144,7 +185,9 @@ func TestMachineSpecErrors(t *testing.T) {
 		want string
 	}{
 		{"name", lab.MachineSpec{Name: "../x"}, `machine name "../x"`},
-		{"firmware", lab.MachineSpec{Name: "a", Firmware: "coreboot"}, "use bios or uefi"},
+		{"firmware", lab.MachineSpec{Name: "a", Firmware: "coreboot"}, "use one of [bios uefi"},
+		{"processor", lab.MachineSpec{Name: "a", Firmware: lab.ARM64, KVM: true}, "leave KVM off"},
+		{"no sata", lab.MachineSpec{Name: "a", Firmware: lab.ARM64, Disks: []lab.DiskSpec{{Size: 512, Bus: lab.SATA}}}, "no sata bus"},
 		{"bus", lab.MachineSpec{Name: "a", Disks: []lab.DiskSpec{{Size: 512, Bus: "floppy"}}}, "disk 0: bus"},
 		{"size", lab.MachineSpec{Name: "a", Disks: []lab.DiskSpec{{Size: 5}}}, "multiple of 512"},
 		{"no size", lab.MachineSpec{Name: "a", Disks: []lab.DiskSpec{{}}}, "needs a size"},

@@ -17,6 +17,9 @@ const (
 	FromDisk    BootFrom = "disk"
 )
 
+// fromHTTP is what FromNetwork means to UEFIHTTP.
+const fromHTTP BootFrom = "http"
+
 // SetNextBoot has the next PowerOn boot from the network or a disk, as a BMC does
 // it: once, whatever the machine's own order says, which counts again when the guest
 // restarts. It returns an error that is errors.ErrUnsupported for the disk of a UEFI
@@ -28,12 +31,12 @@ func (m *Machine) SetNextBoot(from BootFrom) error {
 	if from == FromDisk && len(m.spec.Disks) == 0 {
 		return fmt.Errorf("machine %s: has no disk: %w", m.spec.Name, errors.ErrUnsupported)
 	}
-	if m.spec.Firmware == UEFI {
+	if p := platforms[m.spec.Firmware]; p.uefi() {
 		store, err := os.ReadFile(filepath.Join(m.dir, varsFile))
 		if err != nil {
 			return err
 		}
-		if _, err := bootNext(store, m.spec.MAC, from); err != nil {
+		if _, err := bootNext(store, m.spec.MAC, p.meant(from)); err != nil {
 			return fmt.Errorf("machine %s: %w", m.spec.Name, err)
 		}
 	}
@@ -54,10 +57,11 @@ func (m *Machine) nextBoot() BootFrom {
 // from the command line, OVMF from its variables.
 func (m *Machine) bootSpec(next BootFrom) (MachineSpec, error) {
 	spec := m.spec
+	p := platforms[spec.Firmware]
 	switch {
 	case next == "":
 		return spec, nil
-	case spec.Firmware == BIOS:
+	case !p.uefi():
 		spec.DiskFirst = next == FromDisk
 		return spec, nil
 	}
@@ -66,16 +70,16 @@ func (m *Machine) bootSpec(next BootFrom) (MachineSpec, error) {
 	if err != nil {
 		return spec, err
 	}
-	if store, err = bootNext(store, spec.MAC, next); err != nil {
+	if store, err = bootNext(store, spec.MAC, p.meant(next)); err != nil {
 		return spec, err
 	}
-	return spec, os.WriteFile(path, store, 0o600)
+	return spec, writeVars(path, store)
 }
 
 // restoreOrder gives SeaBIOS the machine's own order again. QEMU shows it to the
 // guest from the next reset on; the boot that has just begun keeps the other.
 func (m *Machine) restoreOrder(ctx context.Context, q *qmpConn) error {
-	if m.spec.Firmware != BIOS {
+	if p := platforms[m.spec.Firmware]; p.uefi() {
 		return nil // OVMF forgets BootNext by itself
 	}
 	set := func(device, index int) error {

@@ -1,10 +1,8 @@
 package lab
 
 import (
-	"bytes"
 	"encoding/binary"
 	"encoding/hex"
-	"errors"
 	"fmt"
 	"net"
 	"strings"
@@ -14,8 +12,9 @@ import (
 // QEMU's bootindex would be simple, but OVMF takes it for the card as a whole:
 // PXE and HTTP, IPv4 and IPv6, a minute of silence each, all before the disk.
 // So a machine that boots the network first gets what its owner would choose
-// in the firmware's menu: PXE over IPv4 at the head of the boot order. OVMF
-// appends what else it finds at every start, disks before networks.
+// in the firmware's menu: PXE over IPv4, or HTTP boot over IPv4, at the head of
+// the boot order. OVMF appends what else it finds at every start, disks before
+// networks. AAVMF is the same code on arm64.
 
 // Sizes and values from edk2: MdeModulePkg/Include/Guid/VariableFormat.h and
 // MdePkg/Include/Pi/PiFirmwareVolume.h.
@@ -31,22 +30,30 @@ const (
 	nicSlot          = 3                                  // the card's place on the PCI bus
 )
 
-// netbootFirst returns a copy of an empty variable store in which PXE over IPv4
-// on the card with this address is the first boot option.
-func netbootFirst(store []byte, mac net.HardwareAddr) ([]byte, error) {
-	body := volumeHeaderSize + storeHeaderSize
-	if len(store) < body+1024 || hex.EncodeToString(store[volumeHeaderSize:volumeHeaderSize+16]) != authVariableGUID {
-		return nil, errors.New("not a variable store of OVMF")
+// formatted is an empty variable store of AAVMF in a flash of size bytes: the volume
+// with its block map and checksum, the store, and erased flash up to the volume's end.
+func formatted(size int) []byte {
+	const volume = 0xc0000 // of it 0x40000 for variables, as much again twice to write safely
+	out := make([]byte, size)
+	for i := range out[:volume] {
+		out[i] = 0xff
 	}
-	var vars bytes.Buffer
-	vars.Write(variable("Boot0000", pxeOption(mac)))
-	vars.Write(variable("BootOrder", []byte{0, 0}))
-	if !bytes.Equal(store[body:body+vars.Len()], bytes.Repeat([]byte{0xff}, vars.Len())) {
-		return nil, errors.New("the variable store of OVMF is not empty")
+	copy(out, unhex("000000000000000000000000000000008d2bf1ff96768b4ca9852747075b4f5000000c00000000005f465648360e00004800f8f80000000200010000000004000000000000000000"))
+	copy(out[volumeHeaderSize:], unhex(authVariableGUID+"b8ff03005afe000000000000"))
+	return out
+}
+
+// netbootFirst returns a copy of a variable store in which the network over IPv4 on
+// the card with this address is the first boot option, by PXE or by HTTP as from says.
+func netbootFirst(store []byte, mac net.HardwareAddr, from BootFrom) ([]byte, error) {
+	vars, err := readStore(store)
+	if err != nil {
+		return nil, err
 	}
-	out := bytes.Clone(store)
-	copy(out[body:], vars.Bytes())
-	return out, nil
+	number := vars.freeOption()
+	order := binary.LittleEndian.AppendUint16(nil, number)
+	order = append(order, vars.data["BootOrder"]...)
+	return vars.with("BootOrder", variable(optionName(number), netOption(mac, from)), variable("BootOrder", order))
 }
 
 // variable is an AUTHENTICATED_VARIABLE_HEADER with name and data, padded to the
@@ -67,19 +74,24 @@ func variable(name string, data []byte) []byte {
 	return b
 }
 
-// pxeOption is the EFI_LOAD_OPTION that OVMF itself would make for PXE over IPv4,
-// so that it knows it again and makes no second one.
-func pxeOption(mac net.HardwareAddr) []byte {
+// netOption is the EFI_LOAD_OPTION that OVMF itself would make for PXE or HTTP over
+// IPv4, so that it knows it again and makes no second one.
+func netOption(mac net.HardwareAddr, from BootFrom) []byte {
 	path := unhex("02010c00d041030a00000000")               // PciRoot(0x0)
 	path = append(path, 0x01, 0x01, 0x06, 0x00, 0, nicSlot) // Pci(slot,0)
 	path = append(path, 0x03, 0x0b, 0x25, 0x00)             // MAC(address,0x1)
 	path = append(append(path, mac...), make([]byte, 32-len(mac))...)
 	path = append(path, 1)
 	path = append(append(path, 0x03, 0x0c, 0x1b, 0x00), make([]byte, 23)...) // IPv4(), by DHCP
+	kind := "PXE"
+	if from == fromHTTP {
+		kind = "HTTP"
+		path = append(path, 0x03, 0x18, 0x04, 0x00) // Uri(), from DHCP
+	}
 	path = append(path, 0x7f, 0xff, 0x04, 0x00)
 	b := binary.LittleEndian.AppendUint32(nil, 1) // LOAD_OPTION_ACTIVE
 	b = binary.LittleEndian.AppendUint16(b, uint16(len(path)))
-	b = append(b, utf16z(fmt.Sprintf("UEFI PXEv4 (MAC:%s)", strings.ToUpper(hex.EncodeToString(mac))))...)
+	b = append(b, utf16z(fmt.Sprintf("UEFI %sv4 (MAC:%s)", kind, strings.ToUpper(hex.EncodeToString(mac))))...)
 	return append(append(b, path...), unhex(autoCreatedGUID)...)
 }
 

@@ -63,37 +63,67 @@ func fromUTF16z(b []byte) string {
 	return string(utf16.Decode(u))
 }
 
+// varStore is a variable store and what it holds.
+type varStore struct {
+	store     []byte
+	vars      []efiVariable
+	data      map[string][]byte // by name
+	free, end int
+}
+
+func readStore(store []byte) (*varStore, error) {
+	v := &varStore{store: store, data: map[string][]byte{}}
+	var err error
+	v.vars, v.free, v.end, err = readVariables(store)
+	for _, e := range v.vars {
+		v.data[e.name] = e.data
+	}
+	return v, err
+}
+
+// with returns a copy of the store without the variables called name, and with what
+// is added.
+func (v *varStore) with(name string, added ...[]byte) ([]byte, error) {
+	all := bytes.Join(added, nil)
+	if v.free+len(all) > v.end {
+		return nil, errors.New("the variable store of OVMF is full")
+	}
+	out := bytes.Clone(v.store)
+	for _, e := range v.vars {
+		if e.name == name {
+			out[e.at+2] &= variableDeleted
+		}
+	}
+	copy(out[v.free:], all)
+	return out, nil
+}
+
+// freeOption is the first number that no boot option has.
+func (v *varStore) freeOption() (number uint16) {
+	for ; v.data[optionName(number)] != nil; number++ {
+	}
+	return number
+}
+
+func optionName(number uint16) string { return fmt.Sprintf("Boot%04X", number) }
+
 // bootNext returns a copy of a variable store in which BootNext names an option for
-// PXE over IPv4, or the first disk of the boot order. OVMF obeys it once.
+// PXE or HTTP over IPv4, or the first disk of the boot order. OVMF obeys it once.
 func bootNext(store []byte, mac net.HardwareAddr, from BootFrom) ([]byte, error) {
-	vars, free, end, err := readVariables(store)
+	vars, err := readStore(store)
 	if err != nil {
 		return nil, err
 	}
-	out := bytes.Clone(store)
-	byName := map[string][]byte{}
-	for _, v := range vars {
-		byName[v.name] = v.data
-		if v.name == "BootNext" {
-			out[v.at+2] &= variableDeleted
-		}
-	}
 	var added []byte
-	number, ok := findOption(byName, from)
+	number, ok := findOption(vars.data, from)
 	if !ok {
 		if from == FromDisk {
 			return nil, fmt.Errorf("its firmware knows no disk before its first boot: %w", errors.ErrUnsupported)
 		}
-		for ; byName[fmt.Sprintf("Boot%04X", number)] != nil; number++ {
-		}
-		added = variable(fmt.Sprintf("Boot%04X", number), pxeOption(mac))
+		number = vars.freeOption()
+		added = variable(optionName(number), netOption(mac, from))
 	}
-	added = append(added, variable("BootNext", binary.LittleEndian.AppendUint16(nil, number))...)
-	if free+len(added) > end {
-		return nil, errors.New("the variable store of OVMF is full")
-	}
-	copy(out[free:], added)
-	return out, nil
+	return vars.with("BootNext", added, variable("BootNext", binary.LittleEndian.AppendUint16(nil, number)))
 }
 
 // findOption is the first in the boot order that boots from there.
@@ -103,7 +133,7 @@ func findOption(vars map[string][]byte, from BootFrom) (uint16, bool) {
 			break
 		}
 		n := binary.LittleEndian.Uint16(pair)
-		if bootsFrom(vars[fmt.Sprintf("Boot%04X", n)]) == from {
+		if bootsFrom(vars[optionName(n)]) == from {
 			return n, true
 		}
 	}
@@ -111,7 +141,7 @@ func findOption(vars map[string][]byte, from BootFrom) (uint16, bool) {
 }
 
 // bootsFrom says what an EFI_LOAD_OPTION boots from: the disk, the network by PXE
-// over IPv4, or nothing that counts here (IPv6, HTTP, programs in the firmware).
+// or by HTTP over IPv4, or nothing that counts here (IPv6, programs in the firmware).
 func bootsFrom(option []byte) BootFrom {
 	if len(option) < 6 {
 		return ""
@@ -137,7 +167,9 @@ func bootsFrom(option []byte) BootFrom {
 	network, ipv4, uri := has[[2]byte{pathMessaging, 0x0b}], has[[2]byte{pathMessaging, 0x0c}], has[[2]byte{pathMessaging, 0x18}]
 	firmware := has[[2]byte{pathMedia, 0x06}] || has[[2]byte{pathMedia, 0x07}]
 	switch {
-	case network && ipv4 && !uri:
+	case network && ipv4 && uri:
+		return fromHTTP
+	case network && ipv4:
 		return FromNetwork
 	case network || firmware || len(has) == 0:
 		return ""

@@ -34,7 +34,6 @@ const (
 // storeOf has the variables given, behind one of another owner and a deleted one.
 func storeOf(vars ...[]byte) []byte {
 	store := emptyStore()
-	binary.LittleEndian.PutUint32(store[volumeHeaderSize+16:], uint32(len(store)-volumeHeaderSize))
 	other := variable("BootNext", []byte{9, 9})
 	other[44]++ // another vendor
 	gone := variable("BootNext", []byte{8, 0})
@@ -87,6 +86,8 @@ func TestBootNext(t *testing.T) {
 		"network":              {storeOf(shell, pxe6, web, pxe, disk, order(0, 1, 2, 10, 3)), FromNetwork, "\x03\x00", ""},
 		"disk":                 {storeOf(shell, pxe6, web, pxe, disk, virtio, order(0, 1, 2, 3, 10, 11)), FromDisk, "\x0a\x00", ""},
 		"the order counts":     {storeOf(disk, virtio, order(11, 10)), FromDisk, "\x0b\x00", ""},
+		"network by HTTP":      {storeOf(shell, pxe6, web, pxe, disk, order(0, 1, 3, 2, 10)), fromHTTP, "\x02\x00", ""},
+		"HTTP, never ran":      {storeOf(pxe, order(3)), fromHTTP, "\x00\x00", "Boot0000"},
 		"again":                {storeOf(pxe, disk, order(3, 10), variable("BootNext", []byte{3, 0})), FromDisk, "\x0a\x00", ""},
 		"network, never ran":   {storeOf(), FromNetwork, "\x00\x00", "Boot0000"},
 		"network, disk only":   {storeOf(shell, disk, order(0, 10)), FromNetwork, "\x01\x00", "Boot0001"},
@@ -113,7 +114,7 @@ func TestBootNext(t *testing.T) {
 		want := valid(t, tc.store)
 		want["BootNext"] = tc.want
 		if tc.made != "" {
-			want[tc.made] = string(pxeOption(testMAC))
+			want[tc.made] = string(netOption(testMAC, tc.from))
 		}
 		if have := valid(t, got); !maps.Equal(have, want) {
 			t.Errorf("%s: %q, want %q", name, have, want)

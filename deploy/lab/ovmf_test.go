@@ -2,8 +2,13 @@ package lab
 
 import (
 	"bytes"
+	"encoding/binary"
 	"encoding/hex"
+	"errors"
+	"maps"
 	"net"
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 )
@@ -12,6 +17,7 @@ import (
 func emptyStore() []byte {
 	store := bytes.Repeat([]byte{0xff}, 4096)
 	copy(store[volumeHeaderSize:], unhex(authVariableGUID))
+	binary.LittleEndian.PutUint32(store[volumeHeaderSize+16:], uint32(len(store)-volumeHeaderSize))
 	return store
 }
 
@@ -19,7 +25,7 @@ func TestNetbootFirst(t *testing.T) {
 	t.Parallel()
 	mac := net.HardwareAddr{0x52, 0x54, 0, 0xab, 0xcd, 0xef}
 	empty := emptyStore()
-	got, err := netbootFirst(empty, mac)
+	got, err := netbootFirst(empty, mac, FromNetwork)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -43,11 +49,66 @@ func TestNetbootFirst(t *testing.T) {
 			t.Errorf("the store lacks the %s: %x", name, want)
 		}
 	}
-	if _, err := netbootFirst(got, mac); err == nil {
-		t.Error("a store in use was written over")
-	}
-	if _, err := netbootFirst(make([]byte, 8192), mac); err == nil {
+	if _, err := netbootFirst(make([]byte, 8192), mac, FromNetwork); err == nil {
 		t.Error("a file that is no variable store was accepted")
+	}
+}
+
+// TestNetbootFirstInUse: a store that is in use, as that with Microsoft's keys, keeps
+// its options behind the network.
+func TestNetbootFirstInUse(t *testing.T) {
+	t.Parallel()
+	shell, disk := option("EFI Internal Shell", fvFile), option("debian", hd)
+	store := storeOf(variable("Boot0000", shell), variable("Boot0001", disk), variable("BootOrder", []byte{1, 0, 0, 0}), variable("PK", []byte("key")))
+	got, err := netbootFirst(store, testMAC, fromHTTP)
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := map[string]string{
+		"Boot0000": string(shell), "Boot0001": string(disk), "PK": "key",
+		"Boot0002": string(netOption(testMAC, fromHTTP)), "BootOrder": "\x02\x00\x01\x00\x00\x00",
+	}
+	if have := valid(t, got); !maps.Equal(have, want) {
+		t.Errorf("%q, want %q", have, want)
+	}
+}
+
+// TestNewVars: the store that each firmware's package has gets the network first, and
+// leaves the keys where they are.
+func TestNewVars(t *testing.T) {
+	t.Parallel()
+	for fw, p := range platforms {
+		if !p.uefi() {
+			continue
+		}
+		template, err := os.ReadFile(p.vars)
+		if errors.Is(err, os.ErrNotExist) {
+			t.Logf("%s is not installed", p.vars)
+			continue
+		}
+		got, err := p.newVars(testMAC, false)
+		if err != nil || len(got) != len(template) {
+			t.Errorf("%s: %d bytes of %d, %v", fw, len(got), len(template), err)
+			continue
+		}
+		vars, err := readStore(got)
+		if err != nil {
+			t.Fatal(err)
+		}
+		n, ok := findOption(vars.data, p.network)
+		if order := vars.data["BootOrder"]; !ok || binary.LittleEndian.Uint16(order) != n {
+			t.Errorf("%s: the network is not at the head of the boot order %x", fw, order)
+		}
+		if _, ok := vars.data["PK"]; ok != (fw == SecureBoot) {
+			t.Errorf("%s: has a platform key: %v", fw, ok)
+		}
+		path := filepath.Join(t.TempDir(), "vars")
+		if err := writeVars(path, got); err != nil {
+			t.Fatal(err)
+		}
+		if back, err := os.ReadFile(path); err != nil || !bytes.Equal(back, got) {
+			t.Errorf("%s: %d bytes came back of %d, %v", fw, len(back), len(got), err)
+		}
 	}
 }
 
@@ -76,6 +137,18 @@ func TestQEMUArgs(t *testing.T) {
 			MachineSpec{Firmware: UEFI, KVM: true, Disks: []DiskSpec{{Size: 512, Bus: NVMe, NoDiscard: true}}},
 			[]string{"romfile=", "file=vars.fd", "nvme,drive=disk0,serial=nvme0", "discard=ignore", "-accel kvm"},
 			[]string{"bootindex"},
+		},
+		{
+			"Secure Boot is under system management mode",
+			MachineSpec{Firmware: SecureBoot},
+			[]string{"q35,graphics=off,smm=on", "property=secure,value=on", "OVMF_CODE_4M.secboot.fd", "romfile="},
+			nil,
+		},
+		{
+			"arm64 is another machine",
+			MachineSpec{Firmware: ARM64, Disks: []DiskSpec{{Size: 512, Serial: "S"}}},
+			[]string{"-machine virt ", "cortex-a57", "AAVMF_CODE.fd", "virtio-blk-pci,drive=disk0,serial=S", "addr=3,romfile="},
+			[]string{"VGA", "bootindex", "q35"},
 		},
 	} {
 		tt.spec.Name = "m"

@@ -6,20 +6,6 @@ import (
 	"strings"
 )
 
-// Files of Debian's ovmf package.
-const (
-	ovmfCode = "/usr/share/OVMF/OVMF_CODE_4M.fd"
-	ovmfVars = "/usr/share/OVMF/OVMF_VARS_4M.fd"
-)
-
-const qemuBinary = "qemu-system-x86_64"
-
-// tcgCPU is the processor that emulation shows: the x86-64-v2 level, which most
-// distributions ask for, and a random number instruction. More costs time: with
-// "max" guests choose instructions that emulation is slow at (rep movsb, AVX),
-// five levels of page tables, and drivers for virtualisation that leads nowhere.
-const tcgCPU = "qemu64,-svm,+cx16,+lahf-lm,+popcnt,+ssse3,+sse4.1,+sse4.2,+rdrand"
-
 // Descriptors of the listening sockets that QEMU inherits. Both ends exist
 // before QEMU starts, so nobody waits for a socket file to appear.
 const (
@@ -30,15 +16,15 @@ const (
 // qemuArgs is the command line of a machine as a function of its description.
 // Paths are relative to the machine's directory.
 func qemuArgs(s MachineSpec, tap string) []string {
-	accel, cpu := "tcg,thread=multi", tcgCPU
+	p := platforms[s.Firmware]
+	accel, cpu := "tcg,thread=multi", p.cpu
 	if s.KVM {
 		accel, cpu = "kvm", "host"
 	}
 	args := []string{
-		"-name", s.Name, "-nodefaults", "-no-user-config", "-display", "none", "-device", "VGA,addr=1",
+		"-name", s.Name, "-nodefaults", "-no-user-config", "-display", "none",
 		"-accel", accel, "-cpu", cpu, "-smp", fmt.Sprint(s.CPUs), "-m", fmt.Sprintf("%dM", s.RAM),
-		// graphics=off makes SeaBIOS, and iPXE through it, speak on the serial port too.
-		"-machine", "q35,graphics=off",
+		"-machine", p.machine,
 		"-uuid", machineUUID(s), "-smbios", "type=1,manufacturer=Rackstrap,product=Lab,serial=" + s.Name,
 		"-device", "virtio-rng-pci,addr=2",
 		// wait=on holds the guest until this package has the serial line, so no
@@ -48,12 +34,16 @@ func qemuArgs(s MachineSpec, tap string) []string {
 		"-chardev", fmt.Sprintf("socket,id=qmp,fd=%d,server=on,wait=off", qmpFD),
 		"-mon", "chardev=qmp,mode=control",
 	}
+	args = append(args, p.args...)
+	if p.screen {
+		args = append(args, "-device", "VGA,addr=1")
+	}
 	nic := fmt.Sprintf("%s,id=%s,netdev=net0,mac=%s,addr=%d", s.NICModel, deviceID(-1), s.MAC, nicSlot)
-	if s.Firmware == UEFI {
-		// Without the ROM, OVMF's own driver and PXE stack serve the card.
+	if p.uefi() {
+		// Without the ROM, the firmware's own driver and PXE stack serve the card.
 		nic += ",romfile="
 		args = append(args,
-			"-drive", "if=pflash,format=raw,unit=0,readonly=on,file="+ovmfCode,
+			"-drive", "if=pflash,format=raw,unit=0,readonly=on,file="+p.code,
 			"-drive", "if=pflash,format=raw,unit=1,file="+varsFile)
 	} else {
 		nic += fmt.Sprintf(",bootindex=%d", bootindex(s, -1))
@@ -102,7 +92,7 @@ func diskArgs(s MachineSpec, i int) []string {
 	}
 	dev := map[Bus]string{Virtio: "virtio-blk-pci", NVMe: "nvme", SATA: "ide-hd"}[d.Bus]
 	dev += fmt.Sprintf(",drive=disk%d", i)
-	if s.Firmware == BIOS { // see ovmf.go for UEFI
+	if p := platforms[s.Firmware]; !p.uefi() { // see ovmf.go for UEFI
 		dev += fmt.Sprintf(",bootindex=%d", bootindex(s, i))
 	}
 	serial := d.Serial

@@ -7,17 +7,6 @@ import (
 	"regexp"
 )
 
-// Firmware is what starts a machine.
-type Firmware string
-
-// The firmwares a machine can have.
-const (
-	// BIOS is SeaBIOS; the network card's ROM is iPXE.
-	BIOS Firmware = "bios"
-	// UEFI is OVMF without Secure Boot; its own PXE stack boots the network.
-	UEFI Firmware = "uefi"
-)
-
 // Bus is how a disk is attached.
 type Bus string
 
@@ -83,12 +72,19 @@ func (s *MachineSpec) complete() error {
 	if s.NICModel == "" {
 		s.NICModel = "virtio-net-pci"
 	}
-	if s.Firmware != BIOS && s.Firmware != UEFI {
-		return fmt.Errorf("machine %s: firmware %q: use bios or uefi", s.Name, s.Firmware)
+	p, ok := platforms[s.Firmware]
+	if !ok {
+		return fmt.Errorf("machine %s: firmware %q: use one of %s", s.Name, s.Firmware, Firmwares())
+	}
+	if s.KVM && p.binary != x86 {
+		return fmt.Errorf("machine %s: firmware %s is of another processor than /dev/kvm (leave KVM off)", s.Name, s.Firmware)
 	}
 	for i := range s.Disks {
 		if err := s.Disks[i].complete(); err != nil {
 			return fmt.Errorf("machine %s: disk %d: %w", s.Name, i, err)
+		}
+		if s.Disks[i].Bus == SATA && p.binary != x86 {
+			return fmt.Errorf("machine %s: disk %d: firmware %s has no sata bus: use virtio or nvme", s.Name, i, s.Firmware)
 		}
 	}
 	return nil

@@ -13,6 +13,7 @@ import (
 	"os"
 	"os/signal"
 	"path/filepath"
+	"slices"
 	"syscall"
 	"time"
 
@@ -44,7 +45,7 @@ func main() {
 func run(ctx context.Context, args []string) error {
 	fs := flag.NewFlagSet("demo", flag.ContinueOnError)
 	bin := fs.String("rackstrap", "bin/rackstrap", "the binary")
-	firmware := fs.String("firmware", "uefi", "uefi or bios")
+	firmware := fs.String("firmware", "uefi", "one of "+fmt.Sprint(lab.Firmwares()))
 	keep := fs.Bool("keep", true, "leave the appliance and the machine running")
 	down := fs.Bool("down", false, "remove what a demo left, and end")
 	if err := fs.Parse(args); err != nil {
@@ -59,8 +60,8 @@ func run(ctx context.Context, args []string) error {
 		return tearDown(ctx, dir)
 	}
 	fw := lab.Firmware(*firmware)
-	if fw != lab.UEFI && fw != lab.BIOS {
-		return fmt.Errorf("firmware %q is not known (DEMO_FIRMWARE=uefi or bios)", *firmware)
+	if !slices.Contains(lab.Firmwares(), fw) {
+		return fmt.Errorf("firmware %q is not known (DEMO_FIRMWARE is one of %s)", *firmware, lab.Firmwares())
 	}
 	if _, err := lab.ReadState(dir); err == nil {
 		fmt.Println("taking down the demo that is there")
