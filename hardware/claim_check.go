@@ -89,11 +89,10 @@ func (s *ClaimSpec) check(k *Checker) {
 			k.Addf(at+".weight", "is %d, wanted -%d to %d and not 0", p.Weight, MaxWeight, MaxWeight)
 		}
 	}
-	s.Requirements.check(k)
+	s.Requirements.check(k, "spec.requirements")
 }
 
-func (r *Requirements) check(k *Checker) {
-	const at = "spec.requirements"
+func (r *Requirements) check(k *Checker, at string) {
 	if r.Arch != "" && r.Arch != "amd64" && r.Arch != "arm64" {
 		k.Addf(at+".arch", "%.40q is not known (amd64 or arm64)", r.Arch)
 	}

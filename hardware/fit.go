@@ -32,8 +32,14 @@ func NewMatcher(spec *ClaimSpec, within Selector) (*Matcher, error) {
 	if err := spec.Validate(); err != nil {
 		return nil, err
 	}
-	m := &Matcher{spec: spec, within: within}
-	// Validate has read all of these
+	m := newMatcher(spec)
+	m.within = within
+	return m, nil
+}
+
+// newMatcher makes a Matcher of a spec that Validate has read.
+func newMatcher(spec *ClaimSpec) *Matcher {
+	m := &Matcher{spec: spec}
 	m.selector, _ = ParseSelector(spec.Selector)
 	m.memory, _ = spec.Requirements.Memory.Bytes()
 	for _, p := range spec.Prefer {
@@ -51,7 +57,7 @@ func NewMatcher(spec *ClaimSpec, within Selector) (*Matcher, error) {
 			m.nics = append(m.nics, n.Mbps)
 		}
 	}
-	return m, nil
+	return m
 }
 
 // Against is a kind of thing that speaks against a machine, as a summary counts

@@ -17,7 +17,7 @@ func (m *Matcher) equipped(h *Hardware, o *objections) bool {
 	}
 	f := h.Facts
 	if f == nil {
-		return o.add(AgainstNoFacts, "no facts known yet: boot its worker once with `rackstrap hardware inspect %s`", h.Meta.Name)
+		return o.add(AgainstNoFacts, "%s", noFacts(h))
 	}
 	if f.CPUs < r.CPUs && o.add(AgainstCPUs, "has %d CPUs, wanted %d", f.CPUs, r.CPUs) {
 		return true
@@ -36,6 +36,10 @@ func (m *Matcher) equipped(h *Hardware, o *objections) bool {
 		}
 	}
 	return false
+}
+
+func noFacts(h *Hardware) string {
+	return fmt.Sprintf("no facts known yet: boot its worker once with `rackstrap hardware inspect %s`", h.Meta.Name)
 }
 
 // archOf is what the record says, else what was found, else the default.

@@ -30,8 +30,9 @@ type RuleMatch struct {
 	// Requirements are the least that must be in it.
 	Requirements Requirements `json:"requirements,omitzero"`
 	// Facts are facts by their JSON name (vendor, product, serial, uuid, firmware,
-	// secureBoot, arch, cpuModel, bios, assetTag, mac, …), each a pattern with * and ?,
-	// compared without case.
+	// secureBoot, arch, cpuModel, bios, assetTag, mac, …; see RuleFacts), each a pattern
+	// with * and ?, compared without case. An empty pattern asks that the fact is not
+	// known; every other one, also *, that it is.
 	Facts map[string]string `json:"facts,omitempty"`
 }
 
@@ -48,6 +49,8 @@ type Verdict struct {
 	Labels    map[string]string `json:"labels,omitempty"`
 	Accept    bool              `json:"accept,omitempty"`
 	Provision *RuleProvision    `json:"provision,omitempty"`
+	// LeftOut says which labels of rules that match are not put on the machine, and why.
+	LeftOut []string `json:"leftOut,omitempty"`
 	// Against says, by rule, why those that do not match do not.
 	Against map[string]string `json:"against,omitempty"`
 }

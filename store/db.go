@@ -178,7 +178,7 @@ func (db *DB) retry(ctx context.Context, decide func() (Txn, error)) (uint64, er
 
 // sealed says which values are encrypted; see the list of keys.
 func sealed(key string) bool {
-	for _, p := range []string{prefixWorkflow, prefixTemplate, prefixToken, prefixSecret, keySealCheck} {
+	for _, p := range []string{prefixWorkflow, prefixTemplate, prefixRule, prefixToken, prefixSecret, keySealCheck} {
 		if strings.HasPrefix(key, p) {
 			return true
 		}

@@ -17,6 +17,7 @@ import (
 //	index/address/<address>        uid
 //	subnet/<name>                  hardware.Subnet
 //	template/<name> *              workflow.Template (a default may be a secret)
+//	rule/<name> *                  hardware.Rule (a parameter may be a secret)
 //	image/<name>                   workflow.Image without status
 //	imagestatus/<uid>              workflow.ImageStatus
 //	workflow/<name> *              workflow.Workflow
@@ -35,6 +36,7 @@ const (
 	prefixHardware = "hardware/"
 	prefixSubnet   = "subnet/"
 	prefixTemplate = "template/"
+	prefixRule     = "rule/"
 	prefixImage    = "image/"
 	prefixWorkflow = "workflow/"
 	prefixClaim    = "claim/"

@@ -38,6 +38,7 @@ func TestNamedRecords(t *testing.T) {
 	s := subnet("x", "10.0.0.0/24")
 	tpl := &workflow.Template{Meta: hardware.Meta{Name: "x"}, Spec: workflow.TemplateSpec{Actions: []workflow.ActionSpec{{Name: "r", Kind: workflow.KindReboot}}}}
 	img := &workflow.Image{Meta: hardware.Meta{Name: "x"}, Spec: workflow.ImageSpec{URL: "http://example.net/x.img"}}
+	rl := &hardware.Rule{Meta: hardware.Meta{Name: "x"}, Spec: hardware.RuleSpec{Match: hardware.RuleMatch{All: true}, Accept: true}}
 	for kind, c := range map[string]crud{
 		"subnet": {
 			create: func() error { return db.CreateSubnet(ctx, s) },
@@ -65,6 +66,19 @@ func TestNamedRecords(t *testing.T) {
 			list:   func() (int, error) { r, err := db.ListTemplates(ctx); return len(r), err },
 			delete: func(rev uint64) error { return db.DeleteTemplate(ctx, "x", rev) },
 		},
+		"rule": {
+			create: func() error { return db.CreateRule(ctx, rl) },
+			change: func() error { rl.Spec.Priority++; return db.UpdateRule(ctx, rl) },
+			again:  func() error { return db.UpdateRule(ctx, rl) },
+			update: func(rev uint64) error {
+				o := *rl
+				o.Meta.Revision, o.Spec.Priority = rev, -1
+				return db.UpdateRule(ctx, &o)
+			},
+			get:    func() (hardware.Meta, error) { r, err := db.RuleByName(ctx, "x"); return meta(r, err) },
+			list:   func() (int, error) { r, err := db.ListRules(ctx); return len(r), err },
+			delete: func(rev uint64) error { return db.DeleteRule(ctx, "x", rev) },
+		},
 		"image": {
 			create: func() error { return db.CreateImage(ctx, img) },
 			change: func() error { img.Spec.Description += "c"; return db.UpdateImage(ctx, img) },
@@ -91,6 +105,8 @@ func meta[T any](r *T, err error) (hardware.Meta, error) {
 	case *hardware.Subnet:
 		return r.Meta, nil
 	case *workflow.Template:
+		return r.Meta, nil
+	case *hardware.Rule:
 		return r.Meta, nil
 	case *workflow.Image:
 		return r.Meta, nil
@@ -191,8 +207,11 @@ func TestSecretsAreSealed(t *testing.T) {
 		Parameters: []workflow.Parameter{{Name: "p", Type: workflow.ParamSecret, Default: secret}},
 		Actions:    []workflow.ActionSpec{{Name: "r", Kind: workflow.KindReboot}},
 	}}
+	r := &hardware.Rule{Meta: hardware.Meta{Name: "r"}, Spec: hardware.RuleSpec{
+		Match: hardware.RuleMatch{All: true}, Provision: &hardware.RuleProvision{Template: "t", Params: map[string]any{"p": secret}},
+	}}
 	w := &workflow.Workflow{Meta: hardware.Meta{Name: "w"}, Spec: workflow.WorkflowSpec{Params: map[string]any{"p": secret}}, Status: workflow.Status{HardwareUID: "u"}}
-	if err := errors.Join(db.CreateHardware(ctx, h), db.CreateTemplate(ctx, tpl), db.Commit(ctx, &workflow.Change{Workflow: w})); err != nil {
+	if err := errors.Join(db.CreateHardware(ctx, h), db.CreateTemplate(ctx, tpl), db.CreateRule(ctx, r), db.Commit(ctx, &workflow.Change{Workflow: w})); err != nil {
 		t.Fatal(err)
 	}
 	made := 0

@@ -12,8 +12,8 @@ import (
 	"github.com/rackstrap/rackstrap/workflow"
 )
 
-// View is what hot paths read: the machines, with spec, status and facts, and the
-// subnets, in memory. It shows a DB's own commits when they return, those of other
+// View is what hot paths read: the machines, with spec, status and facts, the
+// subnets and the rules, in memory. It shows a DB's own commits when they return, those of other
 // writers soon after. What it returns is shared and must not be changed.
 //
 // In its Hardware a UserData that is not empty reads hardware.Redacted: those are
@@ -28,8 +28,8 @@ type View struct {
 	addrs    map[netip.Addr]string   // uid, of reserved addresses
 	names    []*known                // those with a record, by name
 	free     []*known                // those of names that nobody has and that are available
-	subnets  map[string]*hardware.Subnet
-	sorted   []*hardware.Subnet
+	subnets  shelf[hardware.Subnet]
+	rules    shelf[hardware.Rule]
 	// gone has own deletes that the watch has not come to.
 	gone   map[string]uint64
 	tokens tokenView
@@ -40,7 +40,7 @@ type View struct {
 func newView(db *DB) *View {
 	return &View{
 		db: db, machines: map[string]*known{}, macs: map[hardware.MAC]string{}, addrs: map[netip.Addr]string{},
-		subnets: map[string]*hardware.Subnet{}, gone: map[string]uint64{}, words: map[string]string{}, tokens: newTokenView(),
+		subnets: newShelf(subnets()), rules: newShelf(rules()), gone: map[string]uint64{}, words: map[string]string{}, tokens: newTokenView(),
 	}
 }
 
@@ -127,7 +127,14 @@ func (v *View) BootingAt(client netip.Addr) (workflow.Machine, bool) {
 func (v *View) Subnets() []*hardware.Subnet {
 	v.mu.RLock()
 	defer v.mu.RUnlock()
-	return v.sorted
+	return v.subnets.sorted
+}
+
+// Rules lists all rules, by name.
+func (v *View) Rules() []*hardware.Rule {
+	v.mu.RLock()
+	defer v.mu.RUnlock()
+	return v.rules.sorted
 }
 
 // load reads everything anew. Readers wait meanwhile, so that nobody misses what
@@ -140,7 +147,7 @@ func (v *View) load(ctx context.Context) error {
 		return err
 	}
 	fresh := newView(v.db)
-	for _, prefix := range []string{prefixHardware, prefixActive, prefixSubnet, prefixToken, prefixTokenUse} {
+	for _, prefix := range []string{prefixHardware, prefixActive, prefixSubnet, prefixRule, prefixToken, prefixTokenUse} {
 		err := v.db.each(ctx, Range{Prefix: prefix, Limit: MaxPage}, func(e Entry) error {
 			return fresh.put(e.Key, e.Value, e.Revision)
 		})
@@ -148,10 +155,11 @@ func (v *View) load(ctx context.Context) error {
 			return err
 		}
 	}
-	fresh.sort()
+	fresh.subnets.sort()
+	fresh.rules.sort()
 	v.machines, v.names, v.free, v.words = fresh.machines, fresh.names, fresh.free, fresh.words
 	v.macs, v.addrs = fresh.macs, fresh.addrs
-	v.subnets, v.sorted, v.gone = fresh.subnets, fresh.sorted, fresh.gone
+	v.subnets, v.rules, v.gone = fresh.subnets, fresh.rules, fresh.gone
 	v.tokens.replace(fresh.tokens)
 	v.watched = rev
 	return nil
@@ -232,5 +240,5 @@ func (v *View) own(rev uint64, t Txn) {
 }
 
 func shown(key string) bool {
-	return strings.HasPrefix(key, prefixHardware) || strings.HasPrefix(key, prefixActive) || strings.HasPrefix(key, prefixSubnet) || isTokenKey(key)
+	return strings.HasPrefix(key, prefixHardware) || strings.HasPrefix(key, prefixActive) || strings.HasPrefix(key, prefixSubnet) || strings.HasPrefix(key, prefixRule) || isTokenKey(key)
 }

@@ -1,8 +1,6 @@
 package store
 
 import (
-	"cmp"
-	"maps"
 	"slices"
 	"strings"
 
@@ -39,12 +37,10 @@ func byName(a, b *known) int { return strings.Compare(a.place, b.place) }
 // apply is called with mu held. The same change may come twice, and a change may
 // come after a later one of the same key; each key only moves forward.
 func (v *View) apply(rev uint64, changes []KeyChange) error {
-	sort := false
 	for _, c := range changes {
 		if !shown(c.Key) {
 			continue
 		}
-		sort = sort || strings.HasPrefix(c.Key, prefixSubnet)
 		if c.Deleted {
 			v.delete(c.Key, rev)
 			continue
@@ -56,22 +52,17 @@ func (v *View) apply(rev uint64, changes []KeyChange) error {
 			return err
 		}
 	}
-	if sort {
-		v.sort()
-	}
+	v.subnets.sort()
+	v.rules.sort()
 	return nil
 }
 
-// sort makes a new list: the old one is in readers' hands.
-func (v *View) sort() {
-	v.sorted = slices.SortedFunc(maps.Values(v.subnets), func(a, b *hardware.Subnet) int {
-		return cmp.Compare(a.Meta.Name, b.Meta.Name)
-	})
-}
-
 func (v *View) put(key string, value []byte, rev uint64) error {
-	if strings.HasPrefix(key, prefixSubnet) {
-		return v.putSubnet(key, value, rev)
+	if v.subnets.has(key) {
+		return v.subnets.put(v.db, key, value, rev)
+	}
+	if v.rules.has(key) {
+		return v.rules.put(v.db, key, value, rev)
 	}
 	if isTokenKey(key) {
 		return v.tokens.put(v.db, key, value, rev)
@@ -102,19 +93,6 @@ func (v *View) at(uid string) *known {
 		v.machines[uid] = s
 	}
 	return s
-}
-
-func (v *View) putSubnet(key string, value []byte, rev uint64) error {
-	if old := v.subnets[key]; old != nil && old.Meta.Revision >= rev {
-		return nil
-	}
-	s := new(hardware.Subnet)
-	if err := v.db.decode(key, value, s); err != nil {
-		return err
-	}
-	s.Meta.Revision = rev
-	v.subnets[key] = s
-	return nil
 }
 
 func (v *View) putSpec(s *known, uid, key string, value []byte, rev uint64) error {
@@ -233,10 +211,12 @@ func (v *View) delete(key string, rev uint64) {
 		v.tokens.delete(key, rev)
 		return
 	}
-	if strings.HasPrefix(key, prefixSubnet) {
-		if s := v.subnets[key]; s != nil && s.Meta.Revision <= rev {
-			delete(v.subnets, key)
-		}
+	if v.subnets.has(key) {
+		v.subnets.delete(key, rev)
+		return
+	}
+	if v.rules.has(key) {
+		v.rules.delete(key, rev)
 		return
 	}
 	uid, what, ok := splitHardware(key)

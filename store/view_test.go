@@ -84,6 +84,19 @@ func TestViewOfOthers(t *testing.T) {
 		t.Fatal(err)
 	}
 	until(t, writer, "the subnet", func() bool { return len(reader.View().Subnets()) == 1 })
+	for _, name := range []string{"b", "a", "c"} {
+		r := &hardware.Rule{Meta: hardware.Meta{Name: name}, Spec: hardware.RuleSpec{Match: hardware.RuleMatch{All: true}, Accept: true}}
+		if err := writer.CreateRule(ctx, r); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := writer.DeleteRule(ctx, "c", 0); err != nil {
+		t.Fatal(err)
+	}
+	until(t, writer, "the rules", func() bool {
+		r := reader.View().Rules()
+		return len(r) == 2 && r[0].Meta.Name == "a" && r[1].Meta.Name == "b" && r[0].Meta.Revision > r[1].Meta.Revision
+	})
 	if err := writer.DeleteHardware(ctx, "m1", 0); err != nil {
 		t.Fatal(err)
 	}
@@ -101,7 +114,7 @@ func TestViewOfOthers(t *testing.T) {
 	run(t, stale.Run)
 	until(t, writer, "a view that was compacted away", func() bool {
 		_, ok := stale.View().HardwareByMAC(machine(39).Spec.Interfaces[0].MAC)
-		return ok && len(stale.View().Subnets()) == 1
+		return ok && len(stale.View().Subnets()) == 1 && len(stale.View().Rules()) == 2
 	})
 }
 

@@ -10,7 +10,6 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/rackstrap/rackstrap/api"
 	"github.com/rackstrap/rackstrap/hardware"
 )
 
@@ -151,7 +150,7 @@ func meant(key string, fields map[string][]int) string {
 		names = append(names, k)
 	}
 	slices.Sort(names)
-	if near := api.Nearest(key, names); len(near) > 0 {
+	if near := hardware.Nearest(key, names); len(near) > 0 {
 		return fmt.Sprintf(" (did you mean %s?)", near[0])
 	}
 	return fmt.Sprintf(" (one of %s)", strings.Join(names, ", "))

@@ -108,7 +108,7 @@ func (s *server) plan(i int, n *document.Node) *planned {
 		hint := "one of " + strings.Join(known, ", ")
 		if kind != nil {
 			detail = fmt.Sprintf("%.60q is not known", kind.Value)
-			if near := api.Nearest(kind.Value, known); len(near) > 0 {
+			if near := hardware.Nearest(kind.Value, known); len(near) > 0 {
 				hint = "did you mean " + near[0] + "?"
 			}
 		}

@@ -81,7 +81,7 @@ func (s *server) bulk(w http.ResponseWriter, r *http.Request) error {
 	if !ok {
 		known := slices.Sorted(maps.Keys(bulkVerbs()))
 		hint := "verbs: " + strings.Join(known, ", ")
-		if near := api.Nearest(in.Verb, known); len(near) > 0 {
+		if near := hardware.Nearest(in.Verb, known); len(near) > 0 {
 			hint = "did you mean " + near[0] + "? " + hint
 		}
 		return badRequest(hint, "verb %.40q is not known", in.Verb)

@@ -106,7 +106,7 @@ func notFound(k api.Kind, name string, names []string) error {
 		Detail: fmt.Sprintf("there is no %s %q", k.Word(), hardware.PlainText(name, 80)),
 		Hint:   "list them: rackstrap " + k.Word() + " list",
 	}
-	if near := api.Nearest(name, names); len(near) > 0 {
+	if near := hardware.Nearest(name, names); len(near) > 0 {
 		p.Hint = "did you mean " + strings.Join(near, " or ") + "? " + p.Hint
 	}
 	return p
@@ -122,7 +122,7 @@ func (s *server) noRoute(w http.ResponseWriter, r *http.Request) {
 		Status: http.StatusNotFound, Code: api.CodeNoRoute,
 		Detail: fmt.Sprintf("there is no %s", hardware.PlainText(r.URL.Path, 120)), Hint: "all routes are below " + api.Base,
 	}
-	if near := api.Nearest(r.URL.Path, slices.Compact(paths)); len(near) > 0 {
+	if near := hardware.Nearest(r.URL.Path, slices.Compact(paths)); len(near) > 0 {
 		p.Hint = "did you mean " + near[0] + "?"
 	}
 	s.fail(w, r, p)

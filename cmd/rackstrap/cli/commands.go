@@ -7,7 +7,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/rackstrap/rackstrap/api"
+	"github.com/rackstrap/rackstrap/hardware"
 )
 
 const rootHelp = `Rackstrap turns a rack of empty servers into running machines.
@@ -65,7 +65,7 @@ func (a *app) group(use, short, long, example string) *cobra.Command {
 			for _, c := range cmd.Commands() {
 				names = append(names, c.Name())
 			}
-			if near := api.Nearest(args[0], names); len(near) > 0 {
+			if near := hardware.Nearest(args[0], names); len(near) > 0 {
 				return usageHint(fmt.Sprintf("did you mean: %s %s", cmd.CommandPath(), near[0]), "there is no command %q", cmd.CommandPath()+" "+args[0])
 			}
 			return usage(cmd, "there is no command %q (there are %s)", cmd.CommandPath()+" "+args[0], strings.Join(names, ", "))

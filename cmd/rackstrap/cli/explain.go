@@ -215,7 +215,7 @@ func (a *app) issueExplainCommand() *cobra.Command {
 					names = append(names, string(k))
 				}
 				hint := "all kinds: rackstrap issue explain"
-				if near := api.Nearest(args[0], names); len(near) > 0 {
+				if near := hardware.Nearest(args[0], names); len(near) > 0 {
 					hint = "did you mean: rackstrap issue explain " + near[0]
 				}
 				return usageHint(hint, "%q is no kind of issue", args[0])

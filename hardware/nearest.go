@@ -1,4 +1,4 @@
-package api
+package hardware
 
 import (
 	"slices"

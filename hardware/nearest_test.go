@@ -1,7 +1,6 @@
-package api
+package hardware
 
 import (
-	"encoding/json"
 	"reflect"
 	"strings"
 	"testing"
@@ -22,21 +21,6 @@ func TestNearest(t *testing.T) {
 	} {
 		if got := Nearest(tc.word, names); !reflect.DeepEqual(got, tc.want) {
 			t.Errorf("%.20s: got %v, want %v", tc.word, got, tc.want)
-		}
-	}
-}
-
-func TestMarshal(t *testing.T) {
-	t.Parallel()
-	for _, tc := range []struct {
-		v    any
-		want string
-	}{
-		{struct{}{}, `{"apiVersion":"rackstrap/v1","kind":"Image"}`},
-		{json.RawMessage(`{"a":1}`), `{"apiVersion":"rackstrap/v1","kind":"Image","a":1}`},
-	} {
-		if got, err := Marshal(KindImage, tc.v); err != nil || string(got) != tc.want {
-			t.Errorf("got %s, %v, want %s", got, err, tc.want)
 		}
 	}
 }
