@@ -23,6 +23,16 @@ type Decision struct {
 	Reply *dhcpv4.DHCPv4
 	// Lease is what changed about the machine's address; nil: nothing.
 	Lease *hardware.Lease
+	// Client is the address that this boot is known by from now on; zero: what was
+	// known stays.
+	Client netip.Addr
+}
+
+// Files is what Decide knows of the boot files.
+type Files struct {
+	HTTPPort uint16
+	// Programs are the operator's boot programs, by architecture code (option 93).
+	Programs map[uint16]string
 }
 
 // Type is the reply's message type; 0 for silence.
@@ -47,16 +57,16 @@ func needsBoot(c *Class) bool {
 }
 
 // Decide answers a packet of the machine at p. boot is its current boot, nil
-// where the client does not netboot; httpPort is where our boot files are.
-func Decide(c *Class, link Link, p *Place, boot *hardware.Boot, httpPort uint16, now time.Time) Decision {
+// where the client does not netboot.
+func Decide(c *Class, link Link, p *Place, boot *hardware.Boot, f Files, now time.Time) Decision {
 	if p.Proxied() {
-		return proxied(c, link, p, boot, httpPort)
+		return proxied(c, link, p, boot, f)
 	}
 	switch c.Type {
 	case dhcpv4.MessageTypeDiscover:
-		return offer(c, p, boot, httpPort)
+		return offer(c, p, boot, f)
 	case dhcpv4.MessageTypeRequest:
-		return request(c, link, p, boot, httpPort, now)
+		return request(c, link, p, boot, f, now)
 	case dhcpv4.MessageTypeInform:
 		return inform(c, link, p)
 	case dhcpv4.MessageTypeRelease:
@@ -79,15 +89,15 @@ func Decide(c *Class, link Link, p *Place, boot *hardware.Boot, httpPort uint16,
 	}
 }
 
-func offer(c *Class, p *Place, boot *hardware.Boot, httpPort uint16) Decision {
+func offer(c *Class, p *Place, boot *hardware.Boot, f Files) Decision {
 	d := Decision{Reason: hardware.ReasonOffered, Detail: p.Addr.String()}
-	d.grant(dhcpv4.MessageTypeOffer, c, p, boot, httpPort)
+	d.grant(dhcpv4.MessageTypeOffer, c, p, boot, f)
 	return d
 }
 
 // request answers the four forms of REQUEST (RFC 2131 section 4.3.2, table 4).
 // For the addresses it reserves the record is authoritative: it says no.
-func request(c *Class, link Link, p *Place, boot *hardware.Boot, httpPort uint16, now time.Time) Decision {
+func request(c *Class, link Link, p *Place, boot *hardware.Boot, f Files, now time.Time) Decision {
 	var asked netip.Addr
 	switch {
 	case c.ServerID.IsValid(): // SELECTING
@@ -108,7 +118,7 @@ func request(c *Class, link Link, p *Place, boot *hardware.Boot, httpPort uint16
 		return nak(c, p, asked)
 	}
 	d := Decision{Reason: hardware.ReasonAcked, Detail: p.Addr.String(), Lease: leaseOf(c, p, now)}
-	d.grant(dhcpv4.MessageTypeAck, c, p, boot, httpPort)
+	d.grant(dhcpv4.MessageTypeAck, c, p, boot, f)
 	if c.CIAddr == p.Addr {
 		d.Reply.ClientIPAddr = ip4(c.CIAddr) // table 3
 	}
@@ -151,7 +161,7 @@ func inform(c *Class, link Link, p *Place) Decision {
 }
 
 // grant builds an OFFER or ACK of the reserved address.
-func (d *Decision) grant(t dhcpv4.MessageType, c *Class, p *Place, boot *hardware.Boot, httpPort uint16) {
+func (d *Decision) grant(t dhcpv4.MessageType, c *Class, p *Place, boot *hardware.Boot, f Files) {
 	r := newReply(t)
 	r.yiaddr = p.Addr
 	r.put(optServerID, serverID(c, p).AsSlice()...)
@@ -159,7 +169,7 @@ func (d *Decision) grant(t dhcpv4.MessageType, c *Class, p *Place, boot *hardwar
 	r.network(c, p)
 	r.echo(c)
 	if boot != nil && c.Netboots() {
-		d.File, d.Boot = bootFile(c, boot, netip.AddrPortFrom(p.Server, httpPort))
+		d.File, d.Boot = bootFile(c, boot, netip.AddrPortFrom(p.Server, f.HTTPPort))
 		r.bootOptions(c, d.File, p.Server)
 	}
 	d.Reply = r.packet(c)

@@ -150,7 +150,7 @@ func (w world) decide(packet []byte) (o outcome) {
 			boot = &hardware.Boot{ID: "01BOOT", Next: hardware.Next{Target: hardware.TargetWorker, Reason: hardware.ReasonWorkflowActive}}
 		}
 	}
-	o.decision = Decide(&o.class, w.link, &o.place, boot, 7080, goldenTime)
+	o.decision = Decide(&o.class, w.link, &o.place, boot, Files{HTTPPort: 7080}, goldenTime)
 	return o
 }
 

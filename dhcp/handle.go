@@ -53,7 +53,7 @@ func (s *Server) handle(ctx context.Context, j *job) {
 		}
 		boot = &b
 	}
-	d := Decide(&c, j.link, &p, boot, s.HTTPPort, now)
+	d := Decide(&c, j.link, &p, boot, Files{s.HTTPPort, s.Programs}, now)
 	if err := s.persist(store, &p, boot, &d); err != nil {
 		s.Log.Error("lease not written", "mac", c.MAC, "reason", hardware.ReasonStoreFailed, "error", err)
 		s.Metrics.received(c.Type, hardware.ReasonStoreFailed)

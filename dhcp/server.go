@@ -72,13 +72,16 @@ type Observation struct {
 type Config struct {
 	Interfaces []string
 	HTTPPort   uint16 // of our boot files; 7080 where 0
-	View       View
-	Leases     Leases
-	Boots      Boots
-	Metrics    *Metrics
-	Strangers  *StrangerRing    // a new one where nil
-	Log        *slog.Logger     // discarded where nil
-	Now        func() time.Time // time.Now where nil
+	// Programs are the operator's boot programs, by architecture code; each replaces
+	// what we would name.
+	Programs  map[uint16]string
+	View      View
+	Leases    Leases
+	Boots     Boots
+	Metrics   *Metrics
+	Strangers *StrangerRing    // a new one where nil
+	Log       *slog.Logger     // discarded where nil
+	Now       func() time.Time // time.Now where nil
 	// In runs what opens sockets and lists interfaces; nil: as is. Tests use it to
 	// enter a network namespace.
 	In func(func() error) error
