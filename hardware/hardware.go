@@ -204,6 +204,7 @@ func (h *Hardware) Validate() error {
 			c.Addf(field, "%.80q must be plain text of at most %d bytes", v, MaxPlace)
 		}
 	}
+	s.Netboot.check(c)
 	s.Power.check(c)
 	if len(s.Notes) > MaxNotes {
 		c.Addf("spec.notes", "has %d bytes, the limit is %d", len(s.Notes), MaxNotes)

@@ -22,7 +22,11 @@ func good() *Hardware {
 				}},
 				{MAC: MAC{0x52, 0x54, 0, 0, 0, 2}, DHCP: ptr(false), Addresses: []netip.Prefix{netip.MustParsePrefix("192.0.2.0/31")}},
 			},
-			Hostname: "m1.example.org", Netboot: Netboot{AllowPXE: ptr(true), AllowWorkflow: ptr(false)}, Arch: "arm64",
+			Hostname: "m1.example.org", Arch: "arm64",
+			Netboot: Netboot{
+				AllowPXE: ptr(true), AllowWorkflow: ptr(false), SecureBoot: SecureBootOn, Program: "vendor/ipxe-shimx64.efi",
+				IPXE: &OwnScript{Script: "#!ipxe\r\n# für uns\n\tshell\n"}, Consoles: []string{"tty0", "uart8250,mmio32,0xfe010000,115200n8"},
+			},
 			SSHKeys: []string{"ssh-ed25519 AAAA ops", "sk-ssh-ed25519@openssh.com AAAA", "ecdsa-sha2-nistp256 AAAA"}, UserData: "#cloud-config\n",
 			KernelArgs: []string{"console=ttyS1,115200n8", "quiet"}, Notes: "third from the top\n",
 		},
@@ -73,6 +77,30 @@ func TestWrongHardware(t *testing.T) {
 		"arch":             {func(h *Hardware) { h.Spec.Arch = "x86_64" }, "spec.arch", "(amd64 or arm64)"},
 		"kernel argument":  {func(h *Hardware) { h.Spec.KernelArgs[1] = "a b" }, "spec.kernelArgs[1]", "a boot script would read as its own"},
 		"many arguments":   {func(h *Hardware) { h.Spec.KernelArgs = slices.Repeat([]string{"quiet"}, 65) }, "spec.kernelArgs", "has 65 entries, the limit is 64"},
+		"Secure Boot":      {func(h *Hardware) { h.Spec.Netboot.SecureBoot = "yes" }, "spec.netboot.secureBoot", "(auto, on or off)"},
+		"program outside":  {func(h *Hardware) { h.Spec.Netboot.Program = "../x.efi" }, "spec.netboot.program", "is not the name of a boot program"},
+		"program URL":      {func(h *Hardware) { h.Spec.Netboot.Program = "http://x/x.efi" }, "spec.netboot.program", "is not the name of a boot program"},
+		"hidden program":   {func(h *Hardware) { h.Spec.Netboot.Program = "a/.x.efi" }, "spec.netboot.program", "is not the name of a boot program"},
+		"long program":     {func(h *Hardware) { h.Spec.Netboot.Program = strings.Repeat("x", 101) }, "spec.netboot.program", "at most 100"},
+		"kernel program":   {func(h *Hardware) { h.Spec.Netboot.Program = "vmlinuz-amd64" }, "spec.netboot.program", "firmware cannot start it"},
+		"own, empty":       {func(h *Hardware) { h.Spec.Netboot.IPXE = &OwnScript{} }, "spec.netboot.ipxe", "is empty"},
+		"own, both":        {func(h *Hardware) { h.Spec.Netboot.IPXE.URL = "http://x/y" }, "spec.netboot.ipxe", "has both script and url"},
+		"own, no magic":    {func(h *Hardware) { h.Spec.Netboot.IPXE.Script = "#!/bin/sh\n" }, "spec.netboot.ipxe.script", "is #!ipxe"},
+		"own, other magic": {func(h *Hardware) { h.Spec.Netboot.IPXE.Script = "#!ipxe2\n" }, "spec.netboot.ipxe.script", "is #!ipxe"},
+		"own, control":     {func(h *Hardware) { h.Spec.Netboot.IPXE.Script = "#!ipxe\n\necho \x1b[2J" }, "spec.netboot.ipxe.script", `'\x1b' in line 3`},
+		"own, not UTF-8":   {func(h *Hardware) { h.Spec.Netboot.IPXE.Script = "#!ipxe\n\xff" }, "spec.netboot.ipxe.script", "is not UTF-8"},
+		"own, long":        {func(h *Hardware) { h.Spec.Netboot.IPXE.Script = "#!ipxe\n" + strings.Repeat("x", 64<<10) }, "spec.netboot.ipxe.script", "the limit is 65536"},
+		"URL of ftp":       {ownURL("ftp://x/y"), "spec.netboot.ipxe.url", "must begin with http://"},
+		"URL of a command": {ownURL("http://x/y || shell"), "spec.netboot.ipxe.url", "has ' '"},
+		"URL of a setting": {ownURL("http://x/${mac}"), "spec.netboot.ipxe.url", "write a script with chain"},
+		"URL of a line":    {ownURL("http://x/\nshell"), "spec.netboot.ipxe.url", `has '\n'`},
+		"URL of nobody":    {ownURL("http:///y"), "spec.netboot.ipxe.url", "names no server"},
+		"URL of a secret":  {ownURL("http://u:geheim@x/y"), "spec.netboot.ipxe.url", "every viewer could read"},
+		"URL of a file":    {ownURL("boot.ipxe"), "spec.netboot.ipxe.url", "must begin with http://"},
+		"long URL":         {ownURL("http://x/" + strings.Repeat("y", 1000)), "spec.netboot.ipxe.url", "the limit is 1000"},
+		"console":          {func(h *Hardware) { h.Spec.Netboot.Consoles[1] = "console=ttyS0" }, "spec.netboot.consoles[1]", "without console="},
+		"console, more":    {func(h *Hardware) { h.Spec.Netboot.Consoles[0] = "tty0 init=/x" }, "spec.netboot.consoles[0]", "a boot script would read as its own"},
+		"many consoles":    {func(h *Hardware) { h.Spec.Netboot.Consoles = slices.Repeat([]string{"tty0"}, 9) }, "spec.netboot.consoles", "has 9 entries, the limit is 8"},
 		"SSH key":          {func(h *Hardware) { h.Spec.SSHKeys[1] = "ssh-ed25519" }, "spec.sshKeys[1]", "like `ssh-ed25519 AAAA… name`"},
 		"two SSH keys":     {func(h *Hardware) { h.Spec.SSHKeys[0] = "ssh-rsa A\nssh-rsa B" }, "spec.sshKeys[0]", "is not a public key line"},
 		"private key":      {func(h *Hardware) { h.Spec.SSHKeys[0] = "-----BEGIN OPENSSH PRIVATE KEY-----" }, "spec.sshKeys[0]", "is not a public key line"},
@@ -95,6 +123,10 @@ func TestWrongHardware(t *testing.T) {
 			t.Errorf("%s: %s %q, %d bytes", name, bad.Kind, bad.Name, len(bad.Error()))
 		}
 	}
+}
+
+func ownURL(u string) func(*Hardware) {
+	return func(h *Hardware) { h.Spec.Netboot.IPXE = &OwnScript{URL: u} }
 }
 
 func manyNICs(h *Hardware) {

@@ -5,6 +5,7 @@ import (
 	"embed"
 	"fmt"
 	"net/netip"
+	"strings"
 	"text/template"
 
 	"github.com/rackstrap/rackstrap/hardware"
@@ -37,6 +38,8 @@ type ScriptInput struct {
 	Consoles []string
 	// KernelArgs are the operator's, appended.
 	KernelArgs []string
+	// Own is what the record boots instead; needed where Next is TargetCustom.
+	Own *hardware.OwnScript
 }
 
 // Script is the machine's boot script for iPXE. It always is one: where a value
@@ -65,6 +68,8 @@ func shape(in *ScriptInput) string {
 		return "unknown"
 	case in.Next.Target == hardware.TargetDisk:
 		return "disk"
+	case in.Next.Target == hardware.TargetCustom && in.Own != nil:
+		return "own"
 	case in.Next.Target != hardware.TargetWorker:
 		return "none"
 	case in.Token == "":
@@ -83,21 +88,44 @@ type view struct {
 	Args                     string // kernel command line
 	Words                    []string
 	Loader, Shim             string // boot loaders on a disk
+	Own                      string // URL that the record chains to
 }
 
 func render(in ScriptInput, language string) ([]byte, error) {
 	name := shape(&in)
+	if name == "own" && language == "ipxe" {
+		if in.Own.Script != "" {
+			return ownScript(&in)
+		}
+		name = "chain"
+	}
 	v, err := newView(&in, name, language)
 	if err != nil {
-		name, v = "refused", text(&in)
-		v.Why = plain(err.Error())
-		err = fmt.Errorf("boot script for %s: %w", v.Title, err)
+		return refused(&in, language, err)
 	}
-	out, rerr := execute(name+"."+language+".tmpl", v)
+	return execute(name+"."+language+".tmpl", v)
+}
+
+// refused is a script that says to the person at the console why there is none, and
+// the error is the same.
+func refused(in *ScriptInput, language string, err error) ([]byte, error) {
+	v := text(in)
+	v.Why = plain(err.Error())
+	err = fmt.Errorf("boot script for %s: %w", v.Title, err)
+	out, rerr := execute("refused."+language+".tmpl", v)
 	if rerr != nil {
 		return nil, rerr
 	}
 	return out, err
+}
+
+// ownScript is the script of the record as it stands there. Its line end is added
+// where it has none: iPXE does not run a last line without one.
+func ownScript(in *ScriptInput) ([]byte, error) {
+	if err := hardware.ValidOwnScript(in.Own.Script); err != nil {
+		return refused(in, "ipxe", fmt.Errorf("spec.netboot.ipxe.script: %w", err))
+	}
+	return []byte(strings.TrimRight(in.Own.Script, "\n") + "\n"), nil
 }
 
 // text is the part of the view that is there for every script.
@@ -128,6 +156,11 @@ func newView(in *ScriptInput, shape, language string) (*view, error) {
 		return v, err
 	case shape == "notoken" && language == "ipxe":
 		return v, v.addServer(in)
+	case shape == "chain":
+		if err := hardware.ValidChainURL(in.Own.URL); err != nil {
+			return nil, fmt.Errorf("spec.netboot.ipxe.url: %w", err)
+		}
+		v.Own = in.Own.URL
 	}
 	return v, nil
 }

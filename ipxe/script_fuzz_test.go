@@ -18,18 +18,37 @@ func FuzzScript(f *testing.F) {
 		f.Fatal("empty corpus")
 	}
 	for _, tc := range cases {
+		own := hardware.OwnScript{}
+		if tc.in.Own != nil {
+			own = *tc.in.Own
+		}
 		f.Add(tc.in.Machine, tc.in.Why, tc.in.Token, tc.in.CA, tc.in.Arch,
-			strings.Join(tc.in.Consoles, "\x00"), strings.Join(tc.in.KernelArgs, "\x00"), tc.in.HTTP.String(), string(tc.in.Next.Target))
+			strings.Join(tc.in.Consoles, "\x00"), strings.Join(tc.in.KernelArgs, "\x00"), tc.in.HTTP.String(), string(tc.in.Next.Target), own.URL, own.Script)
 	}
-	f.Fuzz(func(t *testing.T, machine, why, token, ca, arch, consoles, args, http, target string) {
+	f.Fuzz(func(t *testing.T, machine, why, token, ca, arch, consoles, args, http, target, url, script string) {
 		in := workerInput()
 		in.Machine, in.Why, in.Token, in.CA, in.Arch = machine, why, token, ca, arch
 		in.Consoles, in.KernelArgs = split(consoles), split(args)
 		in.HTTP, _ = netip.ParseAddrPort(http)
 		in.Next.Target = hardware.Target(target)
+		in.Own = &hardware.OwnScript{URL: url}
 		sameShape(t, "ipxe", Script, in)
 		sameShape(t, "grub", Grub, in)
+		verbatim(t, in, script)
 	})
+}
+
+// verbatim: an operator's own script is sent as it is, or not at all.
+func verbatim(t *testing.T, in ScriptInput, script string) {
+	t.Helper()
+	in.Machine, in.Next.Target, in.Own = "m1", hardware.TargetCustom, &hardware.OwnScript{Script: script}
+	got, err := Script(in)
+	if script == "" || err != nil {
+		return // sameShape looks at those
+	}
+	if strings.TrimRight(string(got), "\n") != strings.TrimRight(script, "\n") || !bytes.HasPrefix(got, []byte("#!ipxe")) {
+		t.Fatalf("%q was sent as %q", script, got)
+	}
 }
 
 func split(s string) []string {
@@ -43,7 +62,7 @@ func sameShape(t *testing.T, language string, render func(ScriptInput) ([]byte, 
 	t.Helper()
 	got, err := render(in)
 	harmless := workerInput()
-	harmless.Next = in.Next
+	harmless.Next, harmless.Own = in.Next, &hardware.OwnScript{URL: "http://x/y"}
 	if in.Machine == "" {
 		harmless.Machine = ""
 	}

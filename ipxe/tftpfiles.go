@@ -73,6 +73,9 @@ func (t *TFTPFiles) machine(ctx context.Context, client netip.Addr, name string)
 	}
 	in, reason := t.scripts.Script(ctx, mac, client)
 	in.MAC = mac
+	if in.Next.Target == hardware.TargetCustom {
+		reason = hardware.ReasonOwnNeedsIPXE
+	}
 	body, err := Grub(in)
 	if err != nil {
 		t.log.LogAttrs(ctx, slog.LevelError, "boot script not served", slog.String("client", client.String()), slog.Any("error", err))

@@ -7,6 +7,7 @@ import (
 	"net/netip"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"time"
 
@@ -54,7 +55,9 @@ type httpsConfig struct {
 }
 
 type workerConfig struct {
-	Listen     string   `json:"listen"`
+	Listen string `json:"listen"`
+	// Consoles are for every worker whose record names none; empty: the screen and the
+	// first serial line, which is another one on arm64.
 	Consoles   []string `json:"consoles"`
 	KernelArgs []string `json:"kernelArgs"`
 }
@@ -86,7 +89,7 @@ func defaultConfig() config {
 		TFTP:   listenConfig{":69"},
 		HTTP:   listenConfig{":7080"},
 		HTTPS:  httpsConfig{Listen: ":7443"},
-		Worker: workerConfig{Listen: ":42113", Consoles: []string{"tty0", "ttyS0,115200"}},
+		Worker: workerConfig{Listen: ":42113"},
 		Health: listenConfig{"127.0.0.1:7081"},
 		Log:    logConfig{Level: "info", Format: "text"},
 	}
@@ -134,8 +137,9 @@ https:
 worker:
   # Where the in-memory workers connect to (gRPC over TLS).
   listen: ":42113"
-  # Kernel consoles of the worker; the last one is /dev/console.
-  consoles: ["tty0", "ttyS0,115200"]
+  # Kernel consoles of every worker whose record has no spec.netboot.consoles; the
+  # last one is /dev/console. Empty: tty0 and ttyS0,115200 (arm64: ttyAMA0,115200).
+  consoles: []
   # More kernel arguments for every worker; a Hardware may add its own.
   kernelArgs: []
 
@@ -189,6 +193,11 @@ func loadConfig(path string) (config, error) {
 	if err := c.validate(); err != nil {
 		return c, fmt.Errorf("%s: %w", path, err)
 	}
+	if slices.Equal(c.Worker.Consoles, []string{"tty0", "ttyS0,115200"}) {
+		// What init wrote before there was arm64: the default then, and not meant to
+		// take the console from machines that have another one.
+		c.Worker.Consoles = nil
+	}
 	return c, nil
 }
 
@@ -211,9 +220,14 @@ func (c *config) validate() error {
 	if (c.HTTPS.Cert == "") != (c.HTTPS.Key == "") {
 		return fmt.Errorf("https.cert and https.key: one of the two is missing (give both PEM files, or neither)")
 	}
-	for i, a := range append(append([]string{}, c.Worker.KernelArgs...), c.Worker.Consoles...) {
+	for i, a := range c.Worker.KernelArgs {
 		if err := hardware.ValidKernelArg(a); err != nil {
-			return fmt.Errorf("worker.kernelArgs or worker.consoles, entry %d: %w", i, err)
+			return fmt.Errorf("worker.kernelArgs[%d]: %w", i, err)
+		}
+	}
+	for i, t := range c.Worker.Consoles {
+		if err := hardware.ValidConsole(t); err != nil {
+			return fmt.Errorf("worker.consoles[%d]: %w", i, err)
 		}
 	}
 	if len(c.Metadata.SSHKeys) > hardware.MaxSSHKeys {

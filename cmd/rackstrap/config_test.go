@@ -25,7 +25,7 @@ func TestSampleConfigIsTheDefault(t *testing.T) {
 		t.Fatal(err)
 	}
 	want := defaultConfig()
-	got.Interfaces, got.Worker.KernelArgs, got.Metadata.SSHKeys = nil, nil, nil // [] in the file
+	got.Interfaces, got.Worker.KernelArgs, got.Worker.Consoles, got.Metadata.SSHKeys = nil, nil, nil, nil // [] in the file
 	if !reflect.DeepEqual(got, want) {
 		t.Errorf("got  %+v\nwant %+v", got, want)
 	}
@@ -40,6 +40,7 @@ func TestConfigRefuses(t *testing.T) {
 		"log: {level: loud}":                     `log.level: "loud" is not known`,
 		"worker: {kernelArgs: ['a b']}":          "which a boot script would read as its own",
 		"worker: {kernelArgs: [rackstrap.ca=x]}": "is set by the appliance itself",
+		"worker: {consoles: [console=tty0]}":     "worker.consoles[0]: \"console=tty0\" is not a kernel console",
 		"metadata: {sshKeys: [a b]}":             `metadata.sshKeys[0]: "a b" is not a public key line`,
 		"interfaces: {a: b}":                     "interfaces",
 		"[":                                      "rackstrap.yaml",
@@ -48,6 +49,19 @@ func TestConfigRefuses(t *testing.T) {
 		_, err := loadConfig(writeConfig(t, text))
 		if err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%q: got %v, want it to say %q", text, err, want)
+		}
+	}
+}
+
+// The consoles that init once wrote as the default must not be those of arm64.
+func TestConsolesOfAnOldConfig(t *testing.T) {
+	t.Parallel()
+	for text, want := range map[string]int{
+		`worker: {consoles: ["tty0", "ttyS0,115200"]}`: 0,
+		`worker: {consoles: ["tty0", "ttyS1,115200"]}`: 2,
+	} {
+		if c, err := loadConfig(writeConfig(t, text)); err != nil || len(c.Worker.Consoles) != want {
+			t.Errorf("%s: %q, %v", text, c.Worker.Consoles, err)
 		}
 	}
 }

@@ -97,6 +97,10 @@ func (b *httpBoots) Script(ctx context.Context, mac hardware.MAC, client netip.A
 	}
 	in.Next = g.Next
 	in.KernelArgs = append(append([]string{}, b.common.KernelArgs...), g.Hardware.Spec.KernelArgs...)
+	if own := g.Hardware.Spec.Netboot.Consoles; len(own) > 0 {
+		in.Consoles = own
+	}
+	in.Own = g.Hardware.Spec.Netboot.IPXE
 	if g.Next.Target != hardware.TargetWorker {
 		if g.Next.Target == hardware.TargetDisk {
 			return in, hardware.ReasonSentToDisk

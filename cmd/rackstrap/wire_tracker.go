@@ -74,6 +74,7 @@ var phases = map[hardware.Reason]hardware.Phase{
 	hardware.ReasonProgramSent:   hardware.PhaseProgram,
 	hardware.ReasonScriptSent:    hardware.PhaseScript,
 	hardware.ReasonSentToDisk:    hardware.PhaseScript,
+	hardware.ReasonOwnScript:     hardware.PhaseScript,
 	hardware.ReasonKernelSent:    hardware.PhaseKernel,
 	hardware.ReasonInitramfsSent: hardware.PhaseKernel,
 }
