@@ -61,9 +61,8 @@ type Status struct {
 	// OSUp is when the installed system phoned home, or asked for its address; zero
 	// before that.
 	OSUp time.Time `json:"osUp,omitzero"`
-	// Netboots counts the boots from the network since the machine last made progress;
-	// see NetbootLimit.
-	Netboots int `json:"netboots,omitempty"`
+	// Netboots are the boots from the network since the machine last made progress.
+	Netboots Netboots `json:"netboots,omitzero"`
 	// Discovered is when the machine was found by discovery; zero where a person made
 	// its record.
 	Discovered time.Time `json:"discovered,omitzero"`
@@ -91,6 +90,10 @@ type IdentityConflict struct {
 	// Detail says what was found, in words.
 	Detail string    `json:"detail"`
 	Since  time.Time `json:"since"`
+	// Accepted is when a human vouched for the machine in spite of it; zero: nobody did.
+	Accepted time.Time `json:"accepted,omitzero"`
+	// Was is what the machine was known by before, with ConflictReplaced.
+	Was *Identity `json:"was,omitempty"`
 }
 
 // ConflictKind is one way in which identities do not agree.
@@ -110,10 +113,6 @@ const (
 	// it booted from, or one was changed.
 	ConflictNIC ConflictKind = "nic-changed"
 )
-
-// NetbootLimit is how often a machine may boot from the network without progress
-// before it is stopped.
-const NetbootLimit = 5
 
 // BMCFact is the out-of-band controller as the machine's own system sees it (IPMI,
 // Get LAN Configuration Parameters).
@@ -176,8 +175,10 @@ type NICFact struct {
 	Name   string `json:"name"`
 	MAC    MAC    `json:"mac"`
 	Driver string `json:"driver,omitempty"`
-	Link   bool   `json:"link"`
-	Mbps   int    `json:"mbps,omitempty"`
+	// Permanent is the address that the card was made with, where MAC is another.
+	Permanent MAC  `json:"permanent,omitzero"`
+	Link      bool `json:"link"`
+	Mbps      int  `json:"mbps,omitempty"`
 }
 
 // Limits on facts: they come from a machine we do not trust.

@@ -26,6 +26,7 @@ type View struct {
 	machines map[string]*known
 	macs     map[hardware.MAC]string // uid
 	addrs    map[netip.Addr]string   // uid, of reserved addresses
+	alike    map[string][]*known     // by hardware.Identity.Keys of the facts
 	names    []*known                // those with a record, by name
 	free     []*known                // those of names that nobody has and that are available
 	subnets  shelf[hardware.Subnet]
@@ -39,7 +40,7 @@ type View struct {
 
 func newView(db *DB) *View {
 	return &View{
-		db: db, machines: map[string]*known{}, macs: map[hardware.MAC]string{}, addrs: map[netip.Addr]string{},
+		db: db, machines: map[string]*known{}, macs: map[hardware.MAC]string{}, addrs: map[netip.Addr]string{}, alike: map[string][]*known{},
 		subnets: newShelf(subnets()), rules: newShelf(rules()), gone: map[string]uint64{}, words: map[string]string{}, tokens: newTokenView(),
 	}
 }
@@ -84,6 +85,31 @@ func (v *View) Hardware() []*hardware.Hardware {
 	out := make([]*hardware.Hardware, len(v.names))
 	for i, s := range v.names {
 		out[i] = s.joined
+	}
+	return out
+}
+
+// maxAlike bounds how many are looked at that claim to be one machine.
+const maxAlike = 64
+
+// Alike lists machines that have the UUID or the serial number of the facts, or one of
+// its NICs in their record; no more than anybody reads. A machine may be in it twice.
+func (v *View) Alike(f *hardware.Facts) []*hardware.Hardware {
+	v.mu.RLock()
+	defer v.mu.RUnlock()
+	var out []*hardware.Hardware
+	add := func(s *known) {
+		if h, ok := s.record(); ok && len(out) < maxAlike {
+			out = append(out, h)
+		}
+	}
+	for _, n := range f.NICs {
+		add(v.machines[v.macs[n.MAC]])
+	}
+	for _, k := range f.Identity().Keys() {
+		for _, s := range v.alike[k] {
+			add(s)
+		}
 	}
 	return out
 }
@@ -158,7 +184,7 @@ func (v *View) load(ctx context.Context) error {
 	fresh.subnets.sort()
 	fresh.rules.sort()
 	v.machines, v.names, v.free, v.words = fresh.machines, fresh.names, fresh.free, fresh.words
-	v.macs, v.addrs = fresh.macs, fresh.addrs
+	v.macs, v.addrs, v.alike = fresh.macs, fresh.addrs, fresh.alike
 	v.subnets, v.rules, v.gone = fresh.subnets, fresh.rules, fresh.gone
 	v.tokens.replace(fresh.tokens)
 	v.watched = rev

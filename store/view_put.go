@@ -149,7 +149,7 @@ func (v *View) putFacts(s *known, key string, value []byte, rev uint64) error {
 	if err := v.db.decode(key, value, f); err != nil {
 		return err
 	}
-	for _, t := range []*string{&f.Firmware, &f.SecureBoot, &f.Arch, &f.CPUModel, &f.Vendor, &f.Product, &f.Kernel, &f.Worker} {
+	for _, t := range []*string{&f.Firmware, &f.SecureBoot, &f.Arch, &f.CPUModel, &f.Vendor, &f.Product, &f.BIOS, &f.Kernel, &f.Worker} {
 		v.share(t)
 	}
 	f.Disks, f.NICs = slices.Clip(f.Disks), slices.Clip(f.NICs)
@@ -162,9 +162,28 @@ func (v *View) putFacts(s *known, key string, value []byte, rev uint64) error {
 		v.share(&f.NICs[i].Name)
 		v.share(&f.NICs[i].Driver)
 	}
+	if f.BMC != nil {
+		v.share(&f.BMC.Firmware)
+	}
+	v.unlike(s)
 	s.facts, s.factsRev = f, rev
+	for _, k := range f.Identity().Keys() {
+		v.alike[k] = append(v.alike[k], s)
+	}
 	v.join(s)
 	return nil
+}
+
+// unlike forgets what the machine can be known by.
+func (v *View) unlike(s *known) {
+	for _, k := range s.facts.Identity().Keys() {
+		if i := slices.Index(v.alike[k], s); i >= 0 {
+			v.alike[k] = slices.Delete(v.alike[k], i, i+1)
+		}
+		if len(v.alike[k]) == 0 {
+			delete(v.alike, k)
+		}
+	}
 }
 
 // maxWords bounds what is remembered of shared texts; they come from machines too.
@@ -238,6 +257,7 @@ func (v *View) delete(key string, rev uint64) {
 	case what == partMachine && s.machine.Revision <= rev:
 		s.machine = workflow.Machine{}
 	case what == partFacts && s.factsRev <= rev:
+		v.unlike(s)
 		s.facts, s.factsRev = nil, 0
 	}
 	v.join(s)

@@ -58,19 +58,44 @@ func (e *Engine) FirstPacket(ctx context.Context, f FirstPacket) (hardware.Boot,
 		}
 		var why string
 		b.Chain, why = PickChain(h, f.Firmware, mc.Boot)
+		before := mc.Boot
 		mc.Boot = &b
 		b.Next = e.next(ctx, h, mc)
+		looped := stopLoop(&mc.Status, before, b.Next, now)
+		if looped {
+			h.Status = mc.Status
+			b.Next = e.next(ctx, h, mc)
+		}
 		detail := fmt.Sprintf("%s on %s; next: %s (%s)", f.Firmware, f.MAC, b.Next.Target, b.Next.Reason.Sentence())
 		if b.Next.Netboots() && b.Chain == hardware.ChainGRUB {
 			detail += "; through shim and GRUB: " + why
 		}
-		ev := e.event(h, b.ID, hardware.ReasonBootStarted, detail)
-		err = e.c.Store.Commit(ctx, &Change{Machine: mc, Events: []Event{ev}})
+		events := []Event{e.event(h, b.ID, hardware.ReasonBootStarted, detail)}
+		if looped {
+			events = append(events, e.event(h, b.ID, hardware.ReasonBootLoop, loopWords(&mc.Status.Netboots)))
+		}
+		err = e.c.Store.Commit(ctx, &Change{Machine: mc, Events: events})
 		if errors.Is(err, ErrConflict) {
 			continue
 		}
 		return b, err
 	}
+}
+
+// stopLoop counts the boot before the one that begins at now and boots next, and puts
+// the machine on hold where too many of them came to nothing. One that goes to its disk
+// is not held: its system might start the next time. A disk without a system never
+// does, and that is nothing to tell.
+func stopLoop(s *hardware.Status, before *hardware.Boot, next hardware.Next, now time.Time) bool {
+	s.Netboots.Add(before, next, now)
+	if next.Target == hardware.TargetDisk && s.State != hardware.StateProvisioned && !s.AwaitOS {
+		s.Netboots = hardware.Netboots{}
+	}
+	if !s.Netboots.Looping() || next.Target != hardware.TargetWorker || s.Hold {
+		return false
+	}
+	s.Hold, s.HoldReason, s.HoldSince = true, hardware.ReasonBootLoop, now
+	return true
 }
 
 // Current is the open boot of a machine's NIC, with what it boots as things are
@@ -215,6 +240,22 @@ func (e *Engine) event(h *hardware.Hardware, boot string, r hardware.Reason, det
 // note records an event that changes nothing.
 func (e *Engine) note(h *hardware.Hardware, boot string, r hardware.Reason, detail string) {
 	e.c.Note(e.event(h, boot, r, detail))
+}
+
+// OSSeen notes that the installed system asked for its address: the disk does start.
+func (e *Engine) OSSeen(ctx context.Context, h *hardware.Hardware, boot string) error {
+	if h.Status.Netboots.Count == 0 {
+		e.note(h, boot, hardware.ReasonOSSeen, "")
+		return nil
+	}
+	m := e.machine(h.Meta.UID)
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return e.change(ctx, m.uid, func(h *hardware.Hardware, mc *Machine) (*Event, error) {
+		mc.Status.Netboots = hardware.Netboots{}
+		ev := e.event(h, boot, hardware.ReasonOSSeen, "")
+		return &ev, nil
+	})
 }
 
 // Observe records what a machine was seen to do, against its current boot.

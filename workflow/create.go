@@ -109,6 +109,7 @@ func (e *Engine) start(ctx context.Context, m *machine, w *Workflow) error {
 			mc.Status.AwaitOS = false
 		}
 		mc.Status.Power.Tries = 0
+		mc.Status.Netboots = hardware.Netboots{}
 		follow(mc, w, h.Facts, e.c.Now())
 		ev := e.event(h, "", hardware.ReasonWorkflowCreated, fmt.Sprintf("template %s, %d actions", w.Spec.Template, len(w.Status.Actions)))
 		ev.Workflow = w.Meta.Name
@@ -208,6 +209,8 @@ func (e *Engine) SetHold(ctx context.Context, uid string, hold bool) error {
 		if hold {
 			mc.Status.HoldReason, detail = hardware.ReasonOnHold, "held by an operator"
 			mc.Status.HoldSince = e.c.Now()
+		} else {
+			mc.Status.Netboots = hardware.Netboots{}
 		}
 		ev := e.event(h, "", hardware.ReasonStateChanged, detail)
 		err = e.c.Store.Commit(ctx, &Change{Machine: mc, Events: []Event{ev}})

@@ -39,6 +39,9 @@ type Config struct {
 	Machines func() []*hardware.Hardware
 	// Subnets lists the networks, for the same.
 	Subnets func() []*hardware.Subnet
+	// Alike lists the machines that have a MAC, the UUID or the serial number of the
+	// facts; nil knows none. What it returns is shared and not changed.
+	Alike func(f *hardware.Facts) []*hardware.Hardware
 	// TokenKey authenticates boot tokens; 32 random bytes kept sealed.
 	TokenKey []byte
 	Now      func() time.Time
@@ -247,7 +250,11 @@ func (e *Engine) commitStep(ctx context.Context, m *machine, w *Workflow, events
 	}
 	if err == nil {
 		before := mc.Status
-		if follow(mc, w, h.Facts, e.c.Now()) {
+		done := slices.ContainsFunc(events, func(ev Event) bool { return ev.Reason == hardware.ReasonActionSucceeded })
+		if done || w.Status.State.Ended() {
+			mc.Status.Netboots = hardware.Netboots{}
+		}
+		if follow(mc, w, h.Facts, e.c.Now()) || mc.Status.Netboots != before.Netboots {
 			ch.Machine = mc
 			ch.Events = append(ch.Events, e.turns(h, &before, &mc.Status, w)...)
 		}

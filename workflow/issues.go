@@ -96,6 +96,12 @@ func (s *Snapshot) findings() []finding {
 	if st.Hold {
 		add(s.held())
 	}
+	if s.looping() {
+		add(s.diskLoop())
+	}
+	if st.Disputed() {
+		add(s.disputed())
+	}
 	if s.state() == hardware.StatePending {
 		add(s.pending())
 	}

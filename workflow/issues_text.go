@@ -2,6 +2,8 @@ package workflow
 
 import (
 	"fmt"
+	"strings"
+	"time"
 
 	"github.com/rackstrap/rackstrap/hardware"
 )
@@ -29,7 +31,61 @@ func (s *Snapshot) held() finding {
 			return st.HoldReason.Sentence(), "find the other machine by the address in " + typeTimeline(s.name()) + ", then type: " + typeUnhold(s.name())
 		}
 	}
+	if st.HoldReason == hardware.ReasonBootLoop {
+		f.kind, f.severity = hardware.IssueBootLoop, hardware.SeverityError
+		f.text = s.loopText
+	}
 	return f
+}
+
+// loopText is a machine that was stopped because it netboots again and again.
+func (s *Snapshot) loopText() (string, string) {
+	n := &s.hw().Status.Netboots
+	return loopWords(n), phaseAdvice(n.Phase) + "; then type: " + typeUnhold(s.name())
+}
+
+// loopWords is how often a machine booted in vain, and how far it came.
+func loopWords(n *hardware.Netboots) string {
+	const at = "2006-01-02 15:04 UTC" // words must not change as time passes
+	if n.Count == 0 {
+		return "it booted from the network again and again"
+	}
+	return fmt.Sprintf("%d boots since %s, none got past %q", n.Count, n.Since.UTC().Format(at), n.Phase.Name())
+}
+
+// looping reports whether the machine is sent to its disk again and again. One on hold
+// is given nothing, and says so.
+func (s *Snapshot) looping() bool {
+	st := &s.hw().Status
+	return !st.Hold && st.Netboots.Looping() && st.Netboots.Target == hardware.TargetDisk
+}
+
+// diskLoop is a machine whose disk does not start.
+func (s *Snapshot) diskLoop() finding {
+	n := &s.hw().Status.Netboots
+	return finding{kind: hardware.IssueBootLoop, severity: hardware.SeverityWarning, since: n.Since, at: n.Since, text: func() (string, string) {
+		return fmt.Sprintf("it was sent to its disk %d times in a row and more, and came back: its disk does not start", hardware.NetbootLimit),
+			"look at its console and boot order (is the right disk in it, as UEFI or BIOS, as it was installed?); when it runs, type: " + typeAccept(s.name())
+	}}
+}
+
+// disputed is a machine that may not be the one of its record.
+func (s *Snapshot) disputed() finding {
+	var since time.Time
+	var details []string
+	for _, c := range s.hw().Status.Conflicts {
+		if !c.Accepted.IsZero() {
+			continue
+		}
+		details = append(details, c.Detail)
+		if since.IsZero() || c.Since.Before(since) {
+			since = c.Since
+		}
+	}
+	return finding{kind: hardware.IssueConflict, severity: hardware.SeverityWarning, since: since, at: since, text: func() (string, string) {
+		return strings.Join(details, "; "),
+			"correct spec.interfaces of the record, or delete the record that should not be; if it is the right machine, type: " + typeAccept(s.name())
+	}}
 }
 
 func (s *Snapshot) pending() finding {

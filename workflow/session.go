@@ -273,35 +273,6 @@ func (s *Session) Report(ctx context.Context, r Report) error {
 	return s.e.step(ctx, s.m, Input{Report: &r})
 }
 
-// Facts replaces the machine's facts.
-func (s *Session) Facts(ctx context.Context, f *hardware.Facts) error {
-	f.Cap()
-	f.Collected = s.e.c.Now()
-	s.m.mu.Lock()
-	defer s.m.mu.Unlock()
-	h, err := s.e.c.Store.Hardware(ctx, s.m.uid)
-	if err != nil {
-		return err
-	}
-	ev := s.e.event(h, s.boot, hardware.ReasonFactsReported, fmt.Sprintf("%d CPUs, %d MiB, %d disks, %d NICs", f.CPUs, f.MemoryBytes>>20, len(f.Disks), len(f.NICs)))
-	return s.retry(ctx, func() error {
-		mc, err := s.e.c.Store.Machine(ctx, s.m.uid)
-		if err != nil {
-			return err
-		}
-		return s.e.c.Store.Commit(ctx, &Change{Machine: mc, Facts: f, Events: []Event{ev}})
-	})
-}
-
-func (s *Session) retry(ctx context.Context, f func() error) error {
-	for ctx.Err() == nil {
-		if err := f(); !errors.Is(err, ErrConflict) {
-			return err
-		}
-	}
-	return ctx.Err()
-}
-
 // Progress keeps the latest progress of the running attempt, in memory.
 func (s *Session) Progress(p Progress) {
 	s.m.mu.Lock()

@@ -118,6 +118,13 @@ func spec(f func(*hardware.Spec)) func(*Snapshot) {
 	return func(s *Snapshot) { f(&s.Hardware.Spec) }
 }
 
+// loops gives it five boots of which nothing came.
+func loops(to hardware.Target, p hardware.Phase) func(*Snapshot) {
+	return status(func(s *hardware.Status) {
+		s.Netboots = hardware.Netboots{Count: hardware.NetbootLimit, Since: before(40 * time.Minute), Last: before(9 * time.Minute), Phase: p, Target: to}
+	})
+}
+
 // webhook gives it a controller, which was told to cycle the power so long ago.
 func webhook(age time.Duration) func(*Snapshot) {
 	return func(s *Snapshot) {
@@ -152,6 +159,16 @@ func situations() []situation {
 		{"token stolen", running(status(func(s *hardware.Status) {
 			s.Hold, s.HoldReason, s.HoldSince = true, hardware.ReasonTokenStolen, before(m)
 		}), gone(m), saw("01B", hardware.ReasonTokenStolen, "from 10.0.0.9", m))},
+		{"stopped in a boot loop", with(plain(), install(50*m), boots(9*m, 8*m, hardware.PhaseProgram), loops(hardware.TargetWorker, hardware.PhaseProgram), status(func(s *hardware.Status) {
+			s.Hold, s.HoldReason, s.HoldSince = true, hardware.ReasonBootLoop, before(3*m)
+		}))},
+		{"its disk does not start", running(ends(60*m, StateSucceeded, "", hardware.StateProvisioned), loops(hardware.TargetDisk, hardware.PhaseAddress), status(func(s *hardware.Status) { s.Installed = true }))},
+		{"another has its UUID", with(plain(), status(func(s *hardware.Status) {
+			s.Conflicts = []hardware.IdentityConflict{{Kind: hardware.ConflictUUID, With: "m2", Detail: "its UUID 4c4c4544-0042-3510-8052-b4c04f564231 is also that of m2", Since: before(30 * m)}}
+		}))},
+		{"another has its UUID, as it should", with(plain(), status(func(s *hardware.Status) {
+			s.Conflicts = []hardware.IdentityConflict{{Kind: hardware.ConflictUUID, With: "m2", Detail: "x", Since: before(30 * m), Accepted: before(m)}}
+		}))},
 		{"allowPXE false", with(plain(), install(10*m), spec(func(s *hardware.Spec) { s.Netboot.AllowPXE = no() }))},
 		{"allowWorkflow false", with(plain(), install(10*m), spec(func(s *hardware.Spec) { s.Netboot.AllowWorkflow = no() }))},
 		{"to be switched on by hand, just now", with(plain(), install(m))},

@@ -42,7 +42,8 @@ func sameIssue(a, b hardware.Issue) bool {
 // quiet reports whether nothing about the machine can be an issue.
 func quiet(h *hardware.Hardware) bool {
 	s := &h.Status
-	return !s.State.Moving() && s.State != hardware.StateFailed && s.State != hardware.StatePending && !s.Hold && s.Failures == 0 && s.Power.Error == ""
+	return !s.State.Moving() && s.State != hardware.StateFailed && s.State != hardware.StatePending && !s.Hold && s.Failures == 0 && s.Power.Error == "" &&
+		!s.Disputed() && !s.Netboots.Looping()
 }
 
 // snapshot is what is known of a machine. The caller holds m.mu.

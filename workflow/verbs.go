@@ -51,8 +51,9 @@ func cannot(h *hardware.Hardware, verb, format string, args ...any) error {
 	return c.Err()
 }
 
-// Accept vouches for a machine: a pending one becomes available, and one in
-// quarantine may be picked again. Anything else is left as it is. ErrNotFound;
+// Accept vouches for a machine: a pending one becomes available, one in quarantine may
+// be picked again, and one of which it was in doubt whether it is the machine of its
+// record is. Anything else is left as it is. ErrNotFound;
 // *hardware.Invalid for a retired one.
 func (e *Engine) Accept(ctx context.Context, uid, note string) error {
 	m := e.machine(uid)
@@ -60,6 +61,10 @@ func (e *Engine) Accept(ctx context.Context, uid, note string) error {
 	defer m.mu.Unlock()
 	return e.change(ctx, uid, func(h *hardware.Hardware, mc *Machine) (*Event, error) {
 		s := &mc.Status
+		vouched := s.State != hardware.StateRetired && s.Vouch(e.c.Now())
+		if !s.Hold && s.Netboots.Looping() { // who sees to it is there; one on hold is taken off it
+			s.Netboots, vouched = hardware.Netboots{}, true
+		}
 		switch {
 		case s.State == hardware.StateRetired:
 			return nil, cannot(h, "accept", "the machine is retired (delete the record and register it anew: rackstrap hardware delete %s)", h.Meta.Name)
@@ -68,6 +73,7 @@ func (e *Engine) Accept(ctx context.Context, uid, note string) error {
 		case s.Failures > 0 || missing(h, s.Dirty):
 			// what a release misses was taken out of the machine, says a human
 			s.Failures, s.Dirty = 0, present(h, s.Dirty)
+		case vouched:
 		default:
 			return nil, nil
 		}
@@ -198,7 +204,7 @@ func (e *Engine) PhoneHome(ctx context.Context, uid, workflow string, from netip
 			return nil, nil
 		}
 		now := e.c.Now()
-		s.OSUp = now
+		s.OSUp, s.Netboots = now, hardware.Netboots{}
 		if s.AwaitOS {
 			s.AwaitOS, s.State, s.Failures = false, hardware.StateProvisioned, 0
 		}

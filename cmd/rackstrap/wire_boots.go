@@ -61,7 +61,9 @@ func (b dhcpBoots) Observe(o dhcp.Observation) {
 	if o.Reason == hardware.ReasonAcked && o.Firmware == hardware.FirmwareNone && h.Status.State == hardware.StateProvisioned {
 		// no firmware, and our worker is not booted any more: it is the system itself
 		if m, ok := b.view.Machine(o.Hardware); ok && m.Boot != nil {
-			b.engine.Observe(h, m.Boot.ID, hardware.ReasonOSSeen, "", 0, 0)
+			if err := b.engine.OSSeen(context.Background(), h, m.Boot.ID); err != nil {
+				b.log.Warn("that the installed system runs was not noted", "hardware", h.Meta.Name, "err", err)
+			}
 		}
 	}
 }

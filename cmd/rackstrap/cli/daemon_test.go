@@ -116,7 +116,7 @@ func newDaemon(env *testscript.Env) (*daemon, error) {
 	d.e = workflow.NewEngine(workflow.Config{
 		Store: d.db, Templates: d.db.TemplateByName, HardwareByName: d.db.HardwareByName,
 		Resolve: resolve,
-		Power:   bench{}, Machines: d.db.View().Hardware, Subnets: d.db.View().Subnets,
+		Power:   bench{}, Machines: d.db.View().Hardware, Subnets: d.db.View().Subnets, Alike: d.db.View().Alike,
 		Logs: noLogs{}, TokenKey: make([]byte, 32), Now: d.now, Log: log, Note: func(workflow.Event) {},
 	})
 	f, err := fetch.New(fetch.Options{})

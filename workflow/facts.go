@@ -1,0 +1,75 @@
+package workflow
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+
+	"github.com/rackstrap/rackstrap/hardware"
+)
+
+// Facts replaces the machine's facts with what its worker found in this boot. What is
+// not as it was is an event, and so is what speaks against its being this machine; both
+// stop nothing.
+func (s *Session) Facts(ctx context.Context, f *hardware.Facts) error {
+	f.Cap()
+	f.Collected = s.e.c.Now()
+	s.m.mu.Lock()
+	defer s.m.mu.Unlock()
+	return s.retry(ctx, func() error {
+		h, mc, err := s.e.load(ctx, s.m.uid)
+		if err != nil {
+			return err
+		}
+		events := s.e.findings(h, &mc.Status, s.boot, f)
+		if s.scope == hardware.ScopeEnrol {
+			mc.Status.Netboots = hardware.Netboots{} // it did what it was booted for
+		}
+		return s.e.c.Store.Commit(ctx, &Change{Machine: mc, Facts: f, Events: events})
+	})
+}
+
+func (s *Session) retry(ctx context.Context, f func() error) error {
+	for ctx.Err() == nil {
+		if err := f(); !errors.Is(err, ErrConflict) {
+			return err
+		}
+	}
+	return ctx.Err()
+}
+
+// findings are the events of a report of facts, over the record with those of before.
+// What is in conflict is written into st.
+func (e *Engine) findings(h *hardware.Hardware, st *hardware.Status, boot string, f *hardware.Facts) []Event {
+	out := []Event{e.event(h, boot, hardware.ReasonFactsReported,
+		fmt.Sprintf("%d CPUs, %d MiB, %d disks, %d NICs", f.CPUs, f.MemoryBytes>>20, len(f.Disks), len(f.NICs)))}
+	if d := hardware.Differences(h.Facts, f); len(d) > 0 {
+		out = append(out, e.event(h, boot, hardware.ReasonFactsChanged, hardware.PlainText(strings.Join(d, "; "), 512)))
+	}
+	var others []*hardware.Hardware
+	if e.c.Alike != nil {
+		others = e.c.Alike(f)
+	}
+	was := st.Conflicts
+	st.Conflicts = hardware.Conflicts(h, f, others, e.c.Now())
+	if fresh := newConflicts(was, st.Conflicts); len(fresh) > 0 {
+		out = append(out, e.event(h, boot, hardware.ReasonConflict, hardware.PlainText(strings.Join(fresh, "; "), 512)))
+	}
+	return out
+}
+
+// newConflicts are the details of those that were not there before.
+func newConflicts(was, is []hardware.IdentityConflict) []string {
+	var out []string
+	for _, c := range is {
+		old := false
+		for _, w := range was {
+			old = old || c.Is(w)
+		}
+		if !old {
+			out = append(out, c.Detail)
+		}
+	}
+	return out
+}
