@@ -15,6 +15,8 @@ type Firmware string
 const (
 	// BIOS is SeaBIOS; the network card's ROM is iPXE.
 	BIOS Firmware = "bios"
+	// PlainPXE is SeaBIOS with a ROM that passes for one without iPXE: see l2.Port.
+	PlainPXE Firmware = "pxe"
 	// UEFI is OVMF without Secure Boot; its own PXE stack boots the network.
 	UEFI Firmware = "uefi"
 	// UEFIHTTP is UEFI whose owner chose HTTP boot over IPv4.
@@ -26,7 +28,9 @@ const (
 )
 
 // Firmwares are all there are.
-func Firmwares() []Firmware { return []Firmware{BIOS, UEFI, UEFIHTTP, SecureBoot, ARM64} }
+func Firmwares() []Firmware {
+	return []Firmware{BIOS, PlainPXE, UEFI, UEFIHTTP, SecureBoot, ARM64}
+}
 
 // platform is what QEMU is told of a firmware.
 type platform struct {
@@ -38,6 +42,8 @@ type platform struct {
 	args       []string
 	// network is what FromNetwork means to it.
 	network BootFrom
+	// plainPXE has the switch hide that the ROM is iPXE.
+	plainPXE bool
 	// screen says that there is a VGA card.
 	screen bool
 }
@@ -59,7 +65,8 @@ const q35 = "q35,graphics=off"
 // platforms are the firmwares; the files are those of Debian's ovmf and
 // qemu-efi-aarch64.
 var platforms = map[Firmware]platform{
-	BIOS: {binary: x86, machine: q35, cpu: x86CPU, network: FromNetwork, screen: true},
+	BIOS:     {binary: x86, machine: q35, cpu: x86CPU, network: FromNetwork, screen: true},
+	PlainPXE: {binary: x86, machine: q35, cpu: x86CPU, network: FromNetwork, screen: true, plainPXE: true},
 	UEFI: {
 		binary: x86, machine: q35, cpu: x86CPU, network: FromNetwork, screen: true,
 		code: "/usr/share/OVMF/OVMF_CODE_4M.fd", vars: "/usr/share/OVMF/OVMF_VARS_4M.fd",

@@ -13,6 +13,8 @@ import (
 	"regexp"
 	"sync"
 	"time"
+
+	"github.com/rackstrap/rackstrap/deploy/lab/l2"
 )
 
 const (
@@ -51,6 +53,7 @@ type Lab struct {
 	machines []*Machine
 	clients  []*Client
 	captures []*Capture
+	sw       *l2.Switch // nil until it is needed
 }
 
 // New makes the namespace and its bridge. It needs root and iproute2. ctx bounds
@@ -149,8 +152,11 @@ func (l *Lab) Dir() string { return l.dir }
 func (l *Lab) Detach() error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if l.closed {
+	switch {
+	case l.closed:
 		return errors.New("lab is closed")
+	case l.sw != nil:
+		return errors.New("the lab has a switch, which is in this process")
 	}
 	l.closed = true
 	return l.dog.dismiss()
@@ -166,7 +172,7 @@ func (l *Lab) Close() error {
 		return nil
 	}
 	l.closed = true
-	machines, clients, captures := l.machines, l.clients, l.captures
+	machines, clients, captures, sw := l.machines, l.clients, l.captures, l.sw
 	l.mu.Unlock()
 
 	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
@@ -177,6 +183,9 @@ func (l *Lab) Close() error {
 	}
 	for _, m := range machines {
 		err = errors.Join(err, m.PowerOff())
+	}
+	if sw != nil {
+		err = errors.Join(err, sw.Close())
 	}
 	for _, c := range clients {
 		err = errors.Join(err, removeNamespace(ctx, c.name))

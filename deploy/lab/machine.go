@@ -25,7 +25,8 @@ type Machine struct {
 	spec MachineSpec
 	lab  *Lab
 	dir  string
-	tap  string
+	tap  string // empty at the switch
+	plug *plug  // nil on the bridge
 
 	power sync.Mutex // one PowerOn or PowerOff at a time
 
@@ -60,20 +61,15 @@ func (l *Lab) AddMachine(ctx context.Context, spec MachineSpec) (*Machine, error
 			return nil, fmt.Errorf("machine %s: the lab has one of this name", spec.Name)
 		}
 	}
-	m.tap = fmt.Sprintf("tap%d", len(l.machines))
+	number := len(l.machines)
 	l.machines = append(l.machines, m)
 	l.mu.Unlock()
 
 	if err := m.makeFiles(ctx); err != nil {
 		return nil, fmt.Errorf("machine %s: %w", spec.Name, err)
 	}
-	for _, args := range [][]string{
-		{"tuntap", "add", m.tap, "mode", "tap"},
-		{"link", "set", m.tap, "master", bridge, "up"},
-	} {
-		if err := ip(ctx, append([]string{"-n", l.name}, args...)...); err != nil {
-			return nil, err
-		}
+	if err := m.addPort(ctx, fmt.Sprintf("tap%d", number)); err != nil {
+		return nil, fmt.Errorf("machine %s: %w", spec.Name, err)
 	}
 	return m, l.saveState()
 }
@@ -157,11 +153,19 @@ func (m *Machine) start(ctx context.Context) (*session, error) {
 		return nil, errors.Join(err, serial.Close(), control.Close())
 	}
 	defer log.Close()
+	cable, err := m.connect()
+	if err != nil {
+		return nil, errors.Join(err, serial.Close(), control.Close())
+	}
 
 	// Not ctx: the machine lives until it is switched off.
 	cmd := m.lab.Command(context.Background(), platforms[spec.Firmware].binary, qemuArgs(spec, m.tap)...)
 	cmd.Dir, cmd.Stdout, cmd.Stderr = m.dir, log, log
 	cmd.ExtraFiles = []*os.File{serialFile, controlFile} // serialFD, qmpFD
+	if cable != nil {
+		defer cable.Close()
+		cmd.ExtraFiles = append(cmd.ExtraFiles, cable) // netFD
+	}
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true} // Ctrl-C is not for it
 	if err := cmd.Start(); err != nil {
 		return nil, errors.Join(err, serial.Close(), control.Close())
@@ -177,6 +181,9 @@ func (m *Machine) start(ctx context.Context) (*session, error) {
 	// The listening ends are QEMU's alone now, so that its end is an end of file here.
 	serialFile.Close()
 	controlFile.Close()
+	if cable != nil {
+		cable.Close()
+	}
 	if s.qmp, err = openQMP(ctx, control); err == nil && next != "" {
 		err = m.restoreOrder(ctx, s.qmp)
 	}
@@ -185,6 +192,9 @@ func (m *Machine) start(ctx context.Context) (*session, error) {
 		<-s.done
 		said, _ := os.ReadFile(log.Name())
 		return nil, fmt.Errorf("qemu did not start: %w: %s", err, said)
+	}
+	if m.plug != nil {
+		go m.flapAtReset(s.qmp)
 	}
 	return s, nil
 }

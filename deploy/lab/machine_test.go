@@ -134,6 +134,7 @@ func TestFirmwaresAskTheNetwork(t *testing.T) {
 		firmware lab.Firmware
 		class    string
 	}{
+		{lab.PlainPXE, "PXEClient:Arch:00000:"},
 		{lab.UEFIHTTP, "HTTPClient:Arch:00016:"},
 		{lab.SecureBoot, "PXEClient:Arch:00007:"},
 		{lab.ARM64, "PXEClient:Arch:00011:"},
@@ -151,6 +152,9 @@ func TestFirmwaresAskTheNetwork(t *testing.T) {
 		n, _, err := server.ReadFrom(packet)
 		if err != nil || !bytes.Contains(packet[:n], m.MAC()) || !bytes.Contains(packet[:n], []byte(tt.class)) {
 			t.Fatalf("%s: its first DHCP packet has no %s: %q (%v)\n%s", tt.firmware, tt.class, packet[:n], err, m.Console().Text())
+		}
+		if ipxe := []byte{77, 4, 'i', 'P', 'X', 'E'}; bytes.Contains(packet[:n], ipxe) {
+			t.Errorf("%s: its first DHCP packet is an iPXE's: %q", tt.firmware, packet[:n])
 		}
 		t.Logf("%s: first packet after %.1f s", tt.firmware, time.Since(m.PoweredOn()).Seconds())
 		if err := m.PowerOff(); err != nil {
@@ -185,7 +189,7 @@ func TestMachineSpecErrors(t *testing.T) {
 		want string
 	}{
 		{"name", lab.MachineSpec{Name: "../x"}, `machine name "../x"`},
-		{"firmware", lab.MachineSpec{Name: "a", Firmware: "coreboot"}, "use one of [bios uefi"},
+		{"firmware", lab.MachineSpec{Name: "a", Firmware: "coreboot"}, "use one of [bios pxe uefi"},
 		{"processor", lab.MachineSpec{Name: "a", Firmware: lab.ARM64, KVM: true}, "leave KVM off"},
 		{"no sata", lab.MachineSpec{Name: "a", Firmware: lab.ARM64, Disks: []lab.DiskSpec{{Size: 512, Bus: lab.SATA}}}, "no sata bus"},
 		{"bus", lab.MachineSpec{Name: "a", Disks: []lab.DiskSpec{{Size: 512, Bus: "floppy"}}}, "disk 0: bus"},

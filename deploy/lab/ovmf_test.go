@@ -150,12 +150,22 @@ func TestQEMUArgs(t *testing.T) {
 			[]string{"-machine virt ", "cortex-a57", "AAVMF_CODE.fd", "virtio-blk-pci,drive=disk0,serial=S", "addr=3,romfile="},
 			[]string{"VGA", "bootindex", "q35"},
 		},
+		{
+			"at the switch",
+			MachineSpec{Firmware: PlainPXE},
+			[]string{"-netdev stream,id=net0,server=off,addr.type=fd,addr.str=5", "addr=3,bootindex=1"},
+			[]string{"tap"},
+		},
 	} {
 		tt.spec.Name = "m"
 		if err := tt.spec.complete(); err != nil {
 			t.Fatal(err)
 		}
-		line := strings.Join(qemuArgs(tt.spec, "tap0"), " ")
+		tap := "tap0"
+		if platforms[tt.spec.Firmware].plainPXE {
+			tap = ""
+		}
+		line := strings.Join(qemuArgs(tt.spec, tap), " ")
 		for _, want := range tt.have {
 			if !strings.Contains(line, want) {
 				t.Errorf("%s: %q is not in %s", tt.name, want, line)

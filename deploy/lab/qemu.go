@@ -11,10 +11,11 @@ import (
 const (
 	serialFD = 3
 	qmpFD    = 4
+	netFD    = 5 // only of a machine at the switch
 )
 
 // qemuArgs is the command line of a machine as a function of its description.
-// Paths are relative to the machine's directory.
+// Paths are relative to the machine's directory. Without a TAP the network is netFD.
 func qemuArgs(s MachineSpec, tap string) []string {
 	p := platforms[s.Firmware]
 	accel, cpu := "tcg,thread=multi", p.cpu
@@ -48,7 +49,11 @@ func qemuArgs(s MachineSpec, tap string) []string {
 	} else {
 		nic += fmt.Sprintf(",bootindex=%d", bootindex(s, -1))
 	}
-	args = append(args, "-netdev", "tap,id=net0,ifname="+tap+",script=no,downscript=no", "-device", nic)
+	netdev := "tap,id=net0,ifname=" + tap + ",script=no,downscript=no"
+	if tap == "" {
+		netdev = fmt.Sprintf("stream,id=net0,server=off,addr.type=fd,addr.str=%d", netFD)
+	}
+	args = append(args, "-netdev", netdev, "-device", nic)
 	for i := range s.Disks {
 		args = append(args, diskArgs(s, i)...)
 	}

@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"net"
 	"regexp"
+
+	"github.com/rackstrap/rackstrap/deploy/lab/l2"
 )
 
 // Bus is how a disk is attached.
@@ -39,6 +41,9 @@ type MachineSpec struct {
 	CPUs     int              // 1 if 0
 	Disks    []DiskSpec
 	NICModel string // a QEMU device, virtio-net-pci if empty
+	// Port plugs the machine into the lab's switch, at a port like this; nil: straight
+	// into the bridge, but for PlainPXE. Such a lab cannot be detached from.
+	Port *l2.Port
 	// DiskFirst turns the boot order round: the network only if no disk boots.
 	DiskFirst bool
 	// KVM uses /dev/kvm instead of emulation. It is never chosen by itself: on
