@@ -58,7 +58,7 @@ func TestWhatDHCPNamesIsServed(t *testing.T) {
 	log := slog.New(slog.DiscardHandler)
 	backend := oneMachine{hardware.MAC{0x52, 0x54, 0, 0, 0, 1}}
 	assets := ipxe.NewAssets(dir)
-	web := httptest.NewServer(ipxe.NewHandler(assets, backend, log))
+	web := httptest.NewServer(ipxe.NewHandler(assets, backend, ipxe.Pacing{}, log))
 	t.Cleanup(web.Close)
 	addr := startTFTP(t, tftpHandler{ipxe.NewTFTPFiles(assets, backend, log)})
 

@@ -29,6 +29,9 @@ func (h *handler) image(w *sender, r *http.Request) error {
 		return h.refuse(w, r, "image "+digest, fmt.Errorf("%s is not a regular file", f.Name()))
 	}
 	w.Header().Set("Cache-Control", "public, max-age=31536000, immutable")
+	if err := setRate(r, 0); err != nil {
+		return h.refuse(w, r, "image "+digest, err)
+	}
 	h.content(w, r, digest, info.ModTime(), f)
 	return nil
 }

@@ -26,6 +26,8 @@ type handler struct {
 	backend Backend
 	log     *slog.Logger
 	stall   time.Duration
+	rate    int64
+	gate    gate
 }
 
 // NewHandler is the HTTP side of netbooting:
@@ -37,12 +39,15 @@ type handler struct {
 //
 // GET and HEAD only. A MAC that no record has gets status 200 and a script that
 // says so: iPXE shows its user nothing of a page with another status.
-func NewHandler(assets *Assets, backend Backend, log *slog.Logger) http.Handler {
-	return newHandler(assets, backend, log, stallTime)
+func NewHandler(assets *Assets, backend Backend, pacing Pacing, log *slog.Logger) http.Handler {
+	return newHandler(assets, backend, pacing, log, stallTime)
 }
 
-func newHandler(assets *Assets, backend Backend, log *slog.Logger, stall time.Duration) http.Handler {
-	h := &handler{assets: assets, backend: backend, log: log, stall: stall}
+func newHandler(assets *Assets, backend Backend, pacing Pacing, log *slog.Logger, stall time.Duration) http.Handler {
+	h := &handler{assets: assets, backend: backend, log: log, stall: stall, rate: pacing.Rate, gate: gate{free: DefaultTurns}}
+	if pacing.Turns > 0 {
+		h.gate.free = pacing.Turns
+	}
 	r := chi.NewRouter()
 	r.Use(middleware.CleanPath)
 	r.Use(middleware.GetHead)
@@ -126,6 +131,7 @@ func (h *handler) asset(w *sender, r *http.Request, name string) error {
 		return h.refuse(w, r, name, err)
 	}
 	w.Header().Set("Cache-Control", "no-cache") // the name stays, the content changes
+	defer h.pace(w, r, name, f.Size())()
 	h.content(w, r, sum, time.Time{}, f)
 	if r.Method != http.MethodGet || w.status != http.StatusOK {
 		return nil
@@ -138,6 +144,21 @@ func (h *handler) asset(w *sender, r *http.Request, name string) error {
 	}
 	h.observe(r, o)
 	return nil
+}
+
+// pace has what follows sent at the pace of its client, in its turn; done ends that.
+func (h *handler) pace(w *sender, r *http.Request, name string, size int64) (done func()) {
+	if err := setRate(r, h.rate); err != nil {
+		h.log.LogAttrs(r.Context(), slog.LevelWarn, "a boot file is not paced", slog.String("client", client(r).String()), slog.Any("error", err))
+	}
+	if r.Method != http.MethodGet || size < turnFrom {
+		return func() {}
+	}
+	w.turn, w.ctx = h.gate.join(), r.Context()
+	if !isClosed(w.turn.come()) {
+		h.observe(r, Observation{Reason: hardware.ReasonPaced, Detail: name})
+	}
+	return w.turn.leave
 }
 
 // content answers with a file whose SHA-256 is its ETag, ranges and conditions

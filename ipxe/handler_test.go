@@ -81,7 +81,7 @@ func testHandler(t *testing.T) (*fakeBackend, *httptest.Server) {
 	dir := t.TempDir()
 	write(t, dir, "initramfs/a.cpio", "070701AA")
 	b := newFakeBackend(t, "0123456789")
-	srv := httptest.NewServer(NewHandler(newAssets(builtin(), dir), b, quiet()))
+	srv := httptest.NewServer(NewHandler(newAssets(builtin(), dir), b, Pacing{}, quiet()))
 	t.Cleanup(srv.Close)
 	return b, srv
 }
@@ -178,7 +178,7 @@ func TestRefusedScript(t *testing.T) {
 	rec := httptest.NewRecorder()
 	req := httptest.NewRequest(http.MethodGet, ScriptPath(workerInput().MAC), nil)
 	req.RemoteAddr = "127.0.0.1:9"
-	NewHandler(newAssets(builtin(), t.TempDir()), b, logTo(&log)).ServeHTTP(rec, req)
+	NewHandler(newAssets(builtin(), t.TempDir()), b, Pacing{}, logTo(&log)).ServeHTTP(rec, req)
 	if rec.Code != 200 || !strings.Contains(rec.Body.String(), "Why: spec.kernelArgs[0]") {
 		t.Errorf("%d %s", rec.Code, rec.Body)
 	}
@@ -195,7 +195,7 @@ func TestBrokenDropIn(t *testing.T) {
 	var log bytes.Buffer
 	rec := httptest.NewRecorder()
 	req := httptest.NewRequest(http.MethodGet, "/boot/initramfs-amd64", nil)
-	NewHandler(newAssets(builtin(), dir), newFakeBackend(t, ""), logTo(&log)).ServeHTTP(rec, req)
+	NewHandler(newAssets(builtin(), dir), newFakeBackend(t, ""), Pacing{}, logTo(&log)).ServeHTTP(rec, req)
 	if rec.Code != 500 || !strings.Contains(log.String(), "fw.cpio: starts with") {
 		t.Errorf("%d %s, log %s", rec.Code, rec.Body, log.String())
 	}

@@ -1,6 +1,7 @@
 package ipxe
 
 import (
+	"context"
 	"errors"
 	"io"
 	"math"
@@ -23,6 +24,8 @@ type sender struct {
 	http.ResponseWriter
 	control *http.ResponseController
 	limit   time.Duration
+	turn    *turn           // nil: it is always this one's turn
+	ctx     context.Context // of the request; needed with a turn
 	status  int
 	bytes   int64
 	err     error // the first error of writing
@@ -66,6 +69,21 @@ func (s *sender) Write(p []byte) (int, error) {
 	return n, err
 }
 
+func (s *sender) share(first bool) int64 {
+	if s.turn == nil {
+		return stallChunk
+	}
+	return s.turn.share(s.ctx, first)
+}
+
+// copy sends a chunk; a client that does not take it loses its turn meanwhile.
+func (s *sender) copy(chunk *io.LimitedReader) (int64, error) {
+	if s.turn != nil {
+		defer time.AfterFunc(turnPatience, s.turn.lapse).Stop()
+	}
+	return io.Copy(s.ResponseWriter, chunk)
+}
+
 // ReadFrom sends r in chunks. net/http and net look through one io.LimitedReader
 // for the *os.File that they can hand to the kernel, not through two.
 func (s *sender) ReadFrom(r io.Reader) (total int64, err error) {
@@ -75,11 +93,15 @@ func (s *sender) ReadFrom(r io.Reader) (total int64, err error) {
 		defer func() { lr.N -= total }()
 	}
 	for rest > 0 && err == nil {
-		chunk := &io.LimitedReader{R: r, N: min(rest, stallChunk)}
+		share := s.share(total == 0)
+		chunk := &io.LimitedReader{R: r, N: min(rest, share)}
 		want := chunk.N
 		s.extend()
 		var n int64
-		n, err = io.Copy(s.ResponseWriter, chunk)
+		n, err = s.copy(chunk)
+		if err == nil && share == trickle {
+			err = s.control.Flush()
+		}
 		total += n
 		rest -= n
 		if n < want {

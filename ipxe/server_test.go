@@ -63,7 +63,7 @@ func get(t *testing.T, addr, path string) net.Conn {
 func TestAborted(t *testing.T) {
 	t.Parallel()
 	b := newFakeBackend(t, "")
-	addr := start(t, NewHandler(newAssets(builtin(), bigProgram(t)), b, quiet()))
+	addr := start(t, NewHandler(newAssets(builtin(), bigProgram(t)), b, Pacing{}, quiet()))
 	c := get(t, addr, "/ipxe/big.efi")
 	if _, err := io.ReadFull(c, make([]byte, 1000)); err != nil {
 		t.Fatal(err)
@@ -79,7 +79,7 @@ func TestAborted(t *testing.T) {
 func TestStalled(t *testing.T) {
 	t.Parallel()
 	b := newFakeBackend(t, "")
-	addr := start(t, newHandler(newAssets(builtin(), bigProgram(t)), b, quiet(), 50*time.Millisecond))
+	addr := start(t, newHandler(newAssets(builtin(), bigProgram(t)), b, Pacing{}, quiet(), 50*time.Millisecond))
 	get(t, addr, "/ipxe/big.efi") // and never reads
 	if o := b.await(t); o.Reason != hardware.ReasonProgramFailed {
 		t.Errorf("observed %+v", o)
@@ -90,7 +90,7 @@ func TestStalled(t *testing.T) {
 func TestKeepAlive(t *testing.T) {
 	t.Parallel()
 	b := newFakeBackend(t, "")
-	addr := start(t, newHandler(newAssets(builtin(), t.TempDir()), b, quiet(), 20*time.Millisecond))
+	addr := start(t, newHandler(newAssets(builtin(), t.TempDir()), b, Pacing{}, quiet(), 20*time.Millisecond))
 	var client http.Client
 	for range 3 {
 		res, err := client.Get("http://" + addr + "/ipxe/snponly.efi")
@@ -108,7 +108,7 @@ func TestKeepAlive(t *testing.T) {
 
 func TestHostileRequests(t *testing.T) {
 	t.Parallel()
-	addr := start(t, NewHandler(newAssets(builtin(), t.TempDir()), newFakeBackend(t, ""), quiet()))
+	addr := start(t, NewHandler(newAssets(builtin(), t.TempDir()), newFakeBackend(t, ""), Pacing{}, quiet()))
 	for name, tc := range map[string]struct{ send, want string }{
 		"large header": {"GET / HTTP/1.1\r\nHost: x\r\nA: " + strings.Repeat("a", 20<<10) + "\r\n\r\n", "HTTP/1.1 431"},
 		"long path":    {"GET /ipxe/" + strings.Repeat("a", 20<<10) + " HTTP/1.1\r\nHost: x\r\n\r\n", "HTTP/1.1 431"},
@@ -152,7 +152,7 @@ func TestImagesAreSentByTheKernel(t *testing.T) {
 	t.Parallel()
 	content := strings.Repeat("0123456789abcdef", (2*stallChunk+160)/16)
 	b := newFakeBackend(t, content)
-	h := NewHandler(newAssets(builtin(), t.TempDir()), b, quiet())
+	h := NewHandler(newAssets(builtin(), t.TempDir()), b, Pacing{}, quiet())
 	for _, tc := range []struct {
 		rng, want string
 		chunks    int
@@ -180,7 +180,7 @@ func TestCurl(t *testing.T) {
 	}
 	content := strings.Repeat("0123456789abcdef", 5*stallChunk/16)
 	b := newFakeBackend(t, content)
-	base := "http://" + start(t, NewHandler(newAssets(builtin(), t.TempDir()), b, quiet()))
+	base := "http://" + start(t, NewHandler(newAssets(builtin(), t.TempDir()), b, Pacing{}, quiet()))
 	image := base + "/images/" + imageDigest
 	part := filepath.Join(t.TempDir(), "part")
 	if err := os.WriteFile(part, []byte(content[:3*stallChunk+7]), 0o600); err != nil {

@@ -13,6 +13,7 @@ import (
 
 	"github.com/rackstrap/rackstrap/api/document"
 	"github.com/rackstrap/rackstrap/hardware"
+	"github.com/rackstrap/rackstrap/ipxe"
 )
 
 // defaultConfigPath is where serve looks and init writes.
@@ -26,7 +27,7 @@ type config struct {
 	Interfaces []string       `json:"interfaces"`
 	DHCP       dhcpConfig     `json:"dhcp"`
 	TFTP       listenConfig   `json:"tftp"`
-	HTTP       listenConfig   `json:"http"`
+	HTTP       httpConfig     `json:"http"`
 	HTTPS      httpsConfig    `json:"https"`
 	Worker     workerConfig   `json:"worker"`
 	Health     listenConfig   `json:"health"`
@@ -44,6 +45,12 @@ type dhcpConfig struct {
 
 type listenConfig struct {
 	Listen string `json:"listen"`
+}
+
+type httpConfig struct {
+	Listen string `json:"listen"`
+	// BootRate is the most that one machine's iPXE is sent, in MB/s; 0 is no bound.
+	BootRate int64 `json:"bootRate"`
 }
 
 type httpsConfig struct {
@@ -87,7 +94,7 @@ func defaultConfig() config {
 		Socket: "/run/rackstrap/rackstrap.sock",
 		DHCP:   dhcpConfig{Enabled: true, AnswerRouterSolicitations: true},
 		TFTP:   listenConfig{":69"},
-		HTTP:   listenConfig{":7080"},
+		HTTP:   httpConfig{Listen: ":7080", BootRate: ipxe.DefaultRate / 1_000_000},
 		HTTPS:  httpsConfig{Listen: ":7443"},
 		Worker: workerConfig{Listen: ":42113"},
 		Health: listenConfig{"127.0.0.1:7081"},
@@ -124,6 +131,10 @@ tftp:
 # Boot scripts, boot programs, kernel, initramfs and images, for machines.
 http:
   listen: ":7080"
+  # The most that the iPXE of one machine is sent, in MB/s; 0 is no bound. Some iPXE
+  # drivers for 10 and 25 Gb/s cards hang when a large file comes faster than they take
+  # it: try 10 where the kernel or the initramfs stops in the middle.
+  bootRate: 100
 
 # The API for people and programs on the network, with tokens (see: rackstrap token
 # create --help), its documentation at /docs, and /metrics. "" switches it off.
@@ -211,6 +222,9 @@ func (c *config) validate() error {
 		if _, err := listenPort(l); err != nil {
 			return fmt.Errorf("%s: %w", field, err)
 		}
+	}
+	if c.HTTP.BootRate < 0 || c.HTTP.BootRate > 2000 {
+		return fmt.Errorf("http.bootRate: %d is not a rate in MB/s (1 to 2000, or 0 for no bound)", c.HTTP.BootRate)
 	}
 	if c.HTTPS.Listen != "" {
 		if _, err := listenPort(c.HTTPS.Listen); err != nil {

@@ -38,6 +38,7 @@ func TestConfigRefuses(t *testing.T) {
 		"data: var/lib":                          `data: "var/lib" is not an absolute path`,
 		"http: {listen: 7080}":                   `"7080" is not a listen address (write it as ":7080"`,
 		"log: {level: loud}":                     `log.level: "loud" is not known`,
+		"http: {bootRate: 2001}":                 "http.bootRate: 2001 is not a rate in MB/s",
 		"worker: {kernelArgs: ['a b']}":          "which a boot script would read as its own",
 		"worker: {kernelArgs: [rackstrap.ca=x]}": "is set by the appliance itself",
 		"worker: {consoles: [console=tty0]}":     "worker.consoles[0]: \"console=tty0\" is not a kernel console",

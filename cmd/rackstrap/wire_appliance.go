@@ -241,7 +241,7 @@ func (a *appliance) httpPart(b *httpBoots) (part, error) {
 	if err != nil {
 		return part{}, err
 	}
-	boots := ipxe.NewHandler(a.assets, meteredBoots{b, a.meters}, a.log)
+	boots := ipxe.NewHandler(a.assets, meteredBoots{b, a.meters}, ipxe.Pacing{Rate: a.c.HTTP.BootRate * 1_000_000}, a.log)
 	srv := ipxe.NewServer(a.withMetadata(b.tracker, boots), a.log)
 	return part{name: "HTTP", run: func(ctx context.Context) error { return srv.Serve(ctx, l) }}, nil
 }

@@ -35,7 +35,7 @@ func TestImageThatIsNotKept(t *testing.T) {
 	h := ipxe.NewHandler(ipxe.NewAssets(t.TempDir()), &httpBoots{
 		tracker: newTracker(nil, noRecords{}, log),
 		images:  func(digest string) (*os.File, error) { return blobs.Open(t.Context(), digest) },
-	}, log)
+	}, ipxe.Pacing{}, log)
 	for digest, want := range map[string]int{kept.Digest: http.StatusOK, strings.Repeat("0", 64): http.StatusNotFound, "0": http.StatusBadRequest} {
 		w := httptest.NewRecorder()
 		h.ServeHTTP(w, httptest.NewRequest(http.MethodGet, "/images/"+digest, nil))

@@ -31,7 +31,7 @@ func metadataOf(s *site, now *time.Time) http.Handler {
 		Observe: func(ctx context.Context, o metadata.Observation) {
 			track.saw(ctx, ipxe.Observation{Client: o.Client, MAC: o.MAC, Reason: o.Reason, Detail: o.Detail, Bytes: o.Bytes})
 		},
-	}, ipxe.NewHandler(ipxe.NewAssets(s.t.TempDir()), meteredBoots{&httpBoots{tracker: track}, m}, log))
+	}, ipxe.NewHandler(ipxe.NewAssets(s.t.TempDir()), meteredBoots{&httpBoots{tracker: track}, m}, ipxe.Pacing{}, log))
 }
 
 // install brings a machine to where the engine leaves it after that workflow.

@@ -75,7 +75,7 @@ func TestMetersOfServing(t *testing.T) {
 	boots := ipxe.NewHandler(ipxe.NewAssets(t.TempDir()), meteredBoots{&httpBoots{
 		tracker: newTracker(nil, noRecords{}, log),
 		images:  func(string) (*os.File, error) { return nil, fs.ErrNotExist },
-	}, m}, log)
+	}, m}, ipxe.Pacing{}, log)
 	h := metadata.NewHandler(metadata.Config{
 		Installs: &installed{seeds: &seeds{now: time.Now}, m: m}, Observe: func(context.Context, metadata.Observation) {},
 	}, boots)
