@@ -45,7 +45,7 @@ func main() {
 func run(ctx context.Context, args []string) error {
 	fs := flag.NewFlagSet("demo", flag.ContinueOnError)
 	bin := fs.String("rackstrap", "bin/rackstrap", "the binary")
-	firmware := fs.String("firmware", "uefi", "one of "+fmt.Sprint(lab.Firmwares()))
+	firmware := fs.String("firmware", "uefi", "one of "+fmt.Sprint(firmwares()))
 	keep := fs.Bool("keep", true, "leave the appliance and the machine running")
 	down := fs.Bool("down", false, "remove what a demo left, and end")
 	if err := fs.Parse(args); err != nil {
@@ -60,8 +60,8 @@ func run(ctx context.Context, args []string) error {
 		return tearDown(ctx, dir)
 	}
 	fw := lab.Firmware(*firmware)
-	if !slices.Contains(lab.Firmwares(), fw) {
-		return fmt.Errorf("firmware %q is not known (DEMO_FIRMWARE is one of %s)", *firmware, lab.Firmwares())
+	if !slices.Contains(firmwares(), fw) {
+		return fmt.Errorf("firmware %q is not known (DEMO_FIRMWARE is one of %s)", *firmware, firmwares())
 	}
 	if _, err := lab.ReadState(dir); err == nil {
 		fmt.Println("taking down the demo that is there")
@@ -91,6 +91,12 @@ func run(ctx context.Context, args []string) error {
 		err = os.RemoveAll(dir)
 	}
 	return err
+}
+
+// firmwares are those of a machine that can be left running: a plain PXE one is at a
+// switch that ends with this process.
+func firmwares() []lab.Firmware {
+	return slices.DeleteFunc(lab.Firmwares(), func(f lab.Firmware) bool { return f == lab.PlainPXE })
 }
 
 func tearDown(ctx context.Context, dir string) error {
