@@ -1,6 +1,7 @@
 package hardware
 
 import (
+	"encoding/binary"
 	"fmt"
 	"net/netip"
 	"strings"
@@ -48,4 +49,13 @@ func (r AddrRange) MarshalText() ([]byte, error) { return []byte(r.String()), ni
 func (r *AddrRange) UnmarshalText(b []byte) (err error) {
 	*r, err = ParseAddrRange(string(b))
 	return err
+}
+
+// Size is how many addresses the range has.
+func (r AddrRange) Size() int {
+	if !r.From.Is4() || !r.To.Is4() || r.To.Less(r.From) {
+		return 0
+	}
+	a, b := r.From.As4(), r.To.As4()
+	return int(binary.BigEndian.Uint32(b[:])-binary.BigEndian.Uint32(a[:])) + 1
 }

@@ -43,6 +43,8 @@ const (
 	ReasonProxyAnswered   Reason = "proxy-answered"
 	ReasonProxySilent     Reason = "proxy-silent"
 	ReasonLeaseRevoked    Reason = "lease-revoked"
+	ReasonNoLease         Reason = "no-lease"
+	ReasonDeclinesIgnored Reason = "declines-ignored"
 )
 
 // What a machine boots next.
@@ -264,6 +266,8 @@ var reasons = map[Reason]string{
 	ReasonProxyAnswered:    "named the boot program on port 4011",
 	ReasonProxySilent:      "the Subnet's other DHCP server answers this packet",
 	ReasonLeaseRevoked:     "the lease was taken back",
+	ReasonNoLease:          "the client has no lease of the address",
+	ReasonDeclinesIgnored:  "too many addresses were said to be in use; this one stays in the pool",
 	ReasonOwnScript:        "the record has an iPXE script of its own",
 	ReasonDiscovery:        "the machine has not been accepted; it boots the worker to report what is in it",
 	ReasonBootLoop:         "the machine booted from the network too often without getting on; it is on hold",

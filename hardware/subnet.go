@@ -140,6 +140,7 @@ func (s *Subnet) Validate() error {
 	default:
 		c.Addf("spec.mode", "%q is not known (reservation, pool, proxy or off)", s.Spec.Mode)
 	}
+	s.checkPool(c)
 	switch a := s.Spec.Gateway; {
 	case !a.IsValid():
 	case !a.Is4() || !p.Contains(a):

@@ -20,6 +20,28 @@ func goodSubnet() *Subnet {
 	}}
 }
 
+// pool makes a Pool of ranges as they are written.
+func pool(ranges ...string) *Pool {
+	p := new(Pool)
+	for _, s := range ranges {
+		r, err := ParseAddrRange(s)
+		if err != nil {
+			panic(err)
+		}
+		p.Ranges = append(p.Ranges, r)
+	}
+	return p
+}
+
+func TestPoolSize(t *testing.T) {
+	t.Parallel()
+	p := pool("10.0.0.100-10.0.0.199", "10.0.1.1", "10.0.255.255-10.1.0.0")
+	p.Exclude = pool("10.0.0.150-10.0.0.159").Ranges
+	if p.Size() != 93 {
+		t.Errorf("size %d", p.Size())
+	}
+}
+
 func TestSubnet(t *testing.T) {
 	t.Parallel()
 	prefix, addr := netip.MustParsePrefix, netip.MustParseAddr
@@ -56,7 +78,37 @@ func TestSubnet(t *testing.T) {
 		"many routes":     {func(s *SubnetSpec) { s.Routes = slices.Repeat(s.Routes[:1], 17) }, "spec.routes", "has 17 entries, the limit is 16"},
 		"short lease":     {func(s *SubnetSpec) { s.LeaseTime = Duration(59 * time.Second) }, "spec.leaseTime", "must be 1m to 8760h"},
 		"long lease":      {func(s *SubnetSpec) { s.LeaseTime = Duration(8761 * time.Hour) }, "spec.leaseTime", "must be 1m to 8760h"},
-		"advertise":       {func(s *SubnetSpec) { s.Advertise = addr("::1") }, "spec.advertise", "is not an IPv4 address"},
+		"pool":            {func(s *SubnetSpec) { s.Mode, s.Pool = ModePool, pool("10.0.0.100-10.0.0.199", "10.0.0.210") }, "", ""},
+		"whole network":   {func(s *SubnetSpec) { s.Mode, s.Pool = ModePool, pool("10.0.0.1-10.0.0.254") }, "", ""},
+		"pool excludes": {func(s *SubnetSpec) {
+			s.Mode, s.Pool = ModePool, pool("10.0.0.100-10.0.0.199")
+			s.Pool.Exclude = pool("10.0.0.110-10.0.0.119", "10.0.0.199").Ranges
+		}, "", ""},
+		"discovery":           {func(s *SubnetSpec) { s.Mode, s.Pool, s.Discovery = ModePool, pool("10.0.0.9"), true }, "", ""},
+		"proxy and discovery": {func(s *SubnetSpec) { s.Mode, s.Discovery, s.LeaseTime = ModeProxy, true, 0 }, "", ""},
+		"pool missing":        {func(s *SubnetSpec) { s.Mode = ModePool }, "spec.pool.ranges", "{ranges: [10.0.0.128-10.0.0.254]}"},
+		"pool empty":          {func(s *SubnetSpec) { s.Mode, s.Pool = ModePool, pool() }, "spec.pool.ranges", "`ranges: [10.0.0.128-10.0.0.254]`"},
+		"pool without mode":   {func(s *SubnetSpec) { s.Mode, s.Pool = "", pool("10.0.0.9") }, "spec.pool", "lends nothing in mode reservation"},
+		"pool in proxy":       {func(s *SubnetSpec) { s.Mode, s.LeaseTime, s.Pool = ModeProxy, 0, pool("10.0.0.9") }, "spec.pool", "lends nothing in mode proxy"},
+		"proxy's leases":      {func(s *SubnetSpec) { s.Mode = ModeProxy }, "spec.leaseTime", "the other DHCP server gives the addresses"},
+		"discovery alone":     {func(s *SubnetSpec) { s.Discovery = true }, "spec.discovery", "needs spec.mode pool or proxy"},
+		"range outside":       {func(s *SubnetSpec) { s.Mode, s.Pool = ModePool, pool("10.0.0.200-10.0.1.20") }, "spec.pool.ranges[0]", "10.0.0.200-10.0.1.20 is not inside 10.0.0.0/24"},
+		"range with network":  {func(s *SubnetSpec) { s.Mode, s.Pool = ModePool, pool("10.0.0.0-10.0.0.9") }, "spec.pool.ranges[0]", "begin at 10.0.0.1"},
+		"range with all":      {func(s *SubnetSpec) { s.Mode, s.Pool = ModePool, pool("10.0.0.250-10.0.0.255") }, "spec.pool.ranges[0]", "end at 10.0.0.254"},
+		"ranges overlap":      {func(s *SubnetSpec) { s.Mode, s.Pool = ModePool, pool("10.0.0.10-10.0.0.20", "10.0.0.20-10.0.0.30") }, "spec.pool.ranges[1]", "10.0.0.20-10.0.0.30 overlaps 10.0.0.10-10.0.0.20, which is spec.pool.ranges[0]"},
+		"exclude outside": {func(s *SubnetSpec) {
+			s.Mode, s.Pool = ModePool, pool("10.0.0.10-10.0.0.20")
+			s.Pool.Exclude = pool("10.0.0.20-10.0.0.21").Ranges
+		}, "spec.pool.exclude[0]", "10.0.0.20-10.0.0.21 is not inside one range"},
+		"excludes overlap": {func(s *SubnetSpec) {
+			s.Mode, s.Pool = ModePool, pool("10.0.0.10-10.0.0.20")
+			s.Pool.Exclude = pool("10.0.0.11", "10.0.0.11").Ranges
+		}, "spec.pool.exclude[1]", "overlaps"},
+		"allow": {func(s *SubnetSpec) { s.Mode, s.Pool = ModePool, pool("10.0.0.10-10.0.0.20"); s.Pool.Allow = "all" }, "spec.pool.allow", "(any or known)"},
+		"many ranges": {func(s *SubnetSpec) {
+			s.Mode, s.Pool = ModePool, &Pool{Ranges: slices.Repeat(pool("10.0.0.9").Ranges, 65)}
+		}, "spec.pool.ranges", "has 65 entries, the limit is 64"},
+		"advertise": {func(s *SubnetSpec) { s.Advertise = addr("::1") }, "spec.advertise", "is not an IPv4 address"},
 	} {
 		s := goodSubnet()
 		tc.spoil(&s.Spec)
