@@ -23,6 +23,8 @@ type Decision struct {
 	Reply *dhcpv4.DHCPv4
 	// Lease is what changed about the machine's address; nil: nothing.
 	Lease *hardware.Lease
+	// Drop: the client's own lease is forgotten once Lease is durable.
+	Drop bool
 	// Client is the address that this boot is known by from now on; zero: what was
 	// known stays.
 	Client netip.Addr
@@ -83,7 +85,12 @@ func Decide(c *Class, link Link, p *Place, boot *hardware.Boot, f Files, now tim
 		if c.ServerID.IsValid() && !isOurs(c, link, p) {
 			return Decision{Reason: hardware.ReasonOtherServer, Detail: c.ServerID.String()}
 		}
-		return Decision{Reason: hardware.ReasonDeclined, Detail: c.Requested.String()}
+		d := Decision{Reason: hardware.ReasonDeclined, Detail: c.Requested.String()}
+		if p.Pooled() {
+			d.Lease, d.Drop = quarantined(p, p.Addr, now), true
+			d.Lease.DeclinedBy = c.MAC
+		}
+		return d
 	default:
 		return Decision{Reason: hardware.ReasonNotForUs}
 	}
@@ -165,7 +172,7 @@ func (d *Decision) grant(t dhcpv4.MessageType, c *Class, p *Place, boot *hardwar
 	r := newReply(t)
 	r.yiaddr = p.Addr
 	r.put(optServerID, serverID(c, p).AsSlice()...)
-	r.lease(c, p.Subnet.Lease())
+	r.lease(c, p.term())
 	r.network(c, p)
 	r.echo(c)
 	if boot != nil && c.Netboots() {
@@ -191,6 +198,9 @@ func isOurs(c *Class, link Link, p *Place) bool {
 }
 
 func wrong(asked netip.Addr, p *Place) string {
+	if p.Denied != "" {
+		return p.Denied
+	}
 	return "asked for " + asked.String() + ", its address is " + p.Addr.String()
 }
 
@@ -212,7 +222,7 @@ func leaseOf(c *Class, p *Place, now time.Time) *hardware.Lease {
 		Hostname:    c.Hostname,
 		ClientID:    hex.EncodeToString(c.ClientID),
 		Reservation: !p.Pooled(),
-		Expires:     now.Add(p.Subnet.Lease()),
+		Expires:     now.Add(p.term()),
 		Updated:     now,
 	}
 }

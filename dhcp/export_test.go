@@ -3,7 +3,9 @@ package dhcp
 import (
 	"context"
 	"fmt"
+	"maps"
 	"net/netip"
+	"slices"
 	"sync"
 	"time"
 
@@ -25,6 +27,19 @@ func (r *Records) HardwareByMAC(m hardware.MAC) (*hardware.Hardware, bool) {
 	return nil, false
 }
 
+func (r *Records) HardwareByAddress(a netip.Addr) (*hardware.Hardware, bool) {
+	for _, h := range r.Hardware {
+		for _, n := range h.Spec.Interfaces {
+			for _, p := range n.Addresses {
+				if p.Addr() == a {
+					return h, true
+				}
+			}
+		}
+	}
+	return nil, false
+}
+
 func (r *Records) Subnets() []*hardware.Subnet { return r.Nets }
 
 // Ledger is Leases and Boots in memory. What it is told comes out of its channels.
@@ -38,18 +53,44 @@ type Ledger struct {
 	mu    sync.Mutex
 	boots map[hardware.MAC]*hardware.Boot
 	acked []Acked
+	kept  map[string]hardware.Lease // by subnet and MAC
 }
 
 func NewLedger(next hardware.Next) *Ledger {
 	return &Ledger{
 		Next: next, Leases: make(chan hardware.Lease, 10_000), Observations: make(chan Observation, 10_000),
-		boots: map[hardware.MAC]*hardware.Boot{},
+		boots: map[hardware.MAC]*hardware.Boot{}, kept: map[string]hardware.Lease{},
 	}
 }
 
 func (l *Ledger) Confirm(_ context.Context, lease hardware.Lease) error {
 	if l.Fail == nil {
+		l.mu.Lock()
+		l.kept[lease.Subnet+lease.MAC.String()] = lease
+		l.mu.Unlock()
 		l.Leases <- lease
+	}
+	return l.Fail
+}
+
+func (l *Ledger) Get(subnet string, mac hardware.MAC) (hardware.Lease, bool) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	x, ok := l.kept[subnet+mac.String()]
+	return x, ok
+}
+
+func (l *Ledger) List() []hardware.Lease {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return slices.Collect(maps.Values(l.kept))
+}
+
+func (l *Ledger) Delete(_ context.Context, subnet string, mac hardware.MAC) error {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.Fail == nil {
+		delete(l.kept, subnet+mac.String())
 	}
 	return l.Fail
 }

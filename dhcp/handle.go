@@ -16,58 +16,89 @@ type job struct {
 	n    int
 	port *port
 	link Link
+	waited
 }
 
-// handle answers one packet: it calls the pure functions in their order and does
-// what they say. Persist, then answer, then tell.
-func (s *Server) handle(ctx context.Context, j *job) {
+// waited is what is known of a packet that has waited for a probe.
+type waited struct {
+	again     bool // it has been looked at before
+	verdict   verdict
+	conflicts int // addresses that were found in use for it
+}
+
+// handle answers one packet. parked: it waits for a probe, and the job is not the
+// caller's any more.
+func (s *Server) handle(ctx context.Context, j *job) (parked bool) {
+	var gone losses
+	s.exclusive(j.mac(), func() { parked = s.answer(ctx, j, &gone) })
+	s.forget(ctx, gone)
+	return parked
+}
+
+// answer calls the pure functions in their order and does what they say. Persist, then
+// answer, then tell.
+func (s *Server) answer(ctx context.Context, j *job, gone *losses) (parked bool) {
 	now := s.Now()
 	c, reason := Classify(j.buf[:j.n])
 	if reason != "" {
 		s.Metrics.received(c.Type, reason)
 		s.Log.Debug("dhcp packet ignored", "interface", j.port.name, "reason", reason)
-		return
+		return false
 	}
 	p, reason, detail := Locate(&c, j.link, s.View)
 	if reason == hardware.ReasonUnknownMachine {
-		s.stranger(&c, j, now)
-		return
+		s.stranger(&c, j, reason, now)
+		return false
 	}
+	if p.Hardware == nil && !j.again && !s.stranger(&c, j, "", now) {
+		return false
+	}
+	store, cancel := context.WithTimeout(ctx, storeTimeout)
+	defer cancel()
 	if reason == "" && p.Pooled() && c.Type != dhcpv4.MessageTypeInform {
-		reason, detail = s.lend(&c, &p, now)
+		if parked, reason, detail = s.lend(store, &c, j, &p, gone, now); parked {
+			return true
+		}
 	}
 	o := Observation{MAC: c.MAC, Hardware: p.UID(), Firmware: c.Firmware}
 	if reason != "" {
 		s.tell(&c, j, &p, o, Decision{Reason: reason, Detail: detail})
-		return
+		return false
 	}
-	store, cancel := context.WithTimeout(ctx, storeTimeout)
-	defer cancel()
 	var boot *hardware.Boot
 	if needsBoot(&c) {
 		b, err := s.boot(store, &c, &p)
 		o.Boot = b.ID
 		if err != nil && (b.Next.Target == "" || b.Next.Netboots()) {
 			s.tell(&c, j, &p, o, Decision{Reason: hardware.ReasonStoreFailed, Detail: err.Error()})
-			return
+			return false
 		}
 		boot = &b
 	}
 	d := Decide(&c, j.link, &p, boot, Files{s.HTTPPort, s.Programs}, now)
-	if err := s.persist(store, &p, boot, &d); err != nil {
+	if err := s.persist(store, &c, &p, boot, &d, gone, now); err != nil {
 		s.Log.Error("lease not written", "mac", c.MAC, "reason", hardware.ReasonStoreFailed, "error", err)
 		s.Metrics.received(c.Type, hardware.ReasonStoreFailed)
 		failed := o
 		failed.Reason, failed.Detail = hardware.ReasonStoreFailed, err.Error()
 		s.Boots.Observe(failed)
 		if d.Boot == hardware.ReasonBootProgram || d.Boot == hardware.ReasonBootScript {
-			return // its boot is not on record: the worker's token would be refused
+			return false // its boot is not on record: the worker's token would be refused
+		}
+		if p.Pooled() && d.Lease != nil {
+			// What is on disk may be said again, and nothing else: after a restart we would
+			// lend the address to another.
+			if p.Term = s.remaining(&p, now); p.Term <= 0 {
+				return false
+			}
+			d = Decide(&c, j.link, &p, boot, Files{s.HTTPPort, s.Programs}, now)
 		}
 	}
 	if d.Reply != nil {
 		s.send(&c, j, &p, &d, now)
 	}
 	s.tell(&c, j, &p, o, d)
+	return false
 }
 
 // boot finds or starts the boot a packet belongs to.
@@ -83,12 +114,19 @@ func (s *Server) boot(ctx context.Context, c *Class, p *Place) (hardware.Boot, e
 }
 
 // persist makes durable what the reply will promise.
-func (s *Server) persist(ctx context.Context, p *Place, boot *hardware.Boot, d *Decision) error {
+func (s *Server) persist(ctx context.Context, c *Class, p *Place, boot *hardware.Boot, d *Decision, gone *losses, now time.Time) error {
 	if d.Lease == nil {
 		return nil
 	}
 	if err := s.Leases.Confirm(ctx, *d.Lease); err != nil {
 		return err
+	}
+	s.settle(p, d.Lease.MAC, gone, now)
+	if d.Drop {
+		if err := s.Leases.Delete(ctx, d.Lease.Subnet, c.MAC); err != nil {
+			return err
+		}
+		s.settle(p, c.MAC, gone, now)
 	}
 	if boot == nil || d.Type() != dhcpv4.MessageTypeAck {
 		return nil
@@ -123,22 +161,38 @@ func (s *Server) tell(c *Class, j *job, p *Place, o Observation, d Decision) {
 			slog.String("firmware", string(c.Firmware)), slog.String("boot", o.Boot),
 			slog.String("boot_reason", string(d.Boot)), slog.String("file", d.File))
 	}
-	s.Log.LogAttrs(context.Background(), slog.LevelInfo, "dhcp", attrs...)
+	level := slog.LevelInfo
+	if p.Hardware == nil {
+		s.Strangers.told(c.MAC, d.Reason)
+		if d.Type() != dhcpv4.MessageTypeAck {
+			level = slog.LevelDebug
+		}
+	}
+	s.Log.LogAttrs(context.Background(), level, "dhcp", attrs...)
 	o.Reason, o.Detail = d.Reason, d.Detail
 	s.Boots.Observe(o)
+	if d.Reason == hardware.ReasonDeclined {
+		o.Reason, o.Detail = hardware.ReasonAddressInUse, d.Detail+", says the machine"
+		s.Boots.Observe(o)
+	}
 	if d.Boot != "" {
 		o.Reason, o.Detail = d.Boot, d.File
 		s.Boots.Observe(o)
 	}
 }
 
-// stranger notes a machine without a record, and is silent.
-func (s *Server) stranger(c *Class, j *job, now time.Time) {
-	reason := hardware.ReasonUnknownMachine
-	if !s.Strangers.seen(c, j.port.name, now) {
+// stranger notes a machine without a record, and why it gets no answer; empty: it may
+// get one. False: there are too many of them.
+func (s *Server) stranger(c *Class, j *job, reason hardware.Reason, now time.Time) bool {
+	ok := s.Strangers.seen(c, j.port.name, now)
+	if !ok {
 		reason = hardware.ReasonRateLimited
 	}
-	s.Metrics.received(c.Type, reason)
 	s.Metrics.strangers.Set(float64(s.Strangers.len()))
+	if reason == "" {
+		return true
+	}
+	s.Metrics.received(c.Type, reason)
 	s.Log.Debug("dhcp", "mac", c.MAC, "interface", j.port.name, "type", typeLabel(c.Type), "reason", reason)
+	return ok
 }

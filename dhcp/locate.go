@@ -3,6 +3,7 @@ package dhcp
 import (
 	"net/netip"
 	"strings"
+	"time"
 
 	"github.com/insomniacslk/dhcp/dhcpv4"
 
@@ -12,6 +13,8 @@ import (
 // View is what Locate may know of the records. What it returns is not changed.
 type View interface {
 	HardwareByMAC(hardware.MAC) (*hardware.Hardware, bool)
+	// HardwareByAddress finds the machine for which an address is reserved.
+	HardwareByAddress(netip.Addr) (*hardware.Hardware, bool)
 	Subnets() []*hardware.Subnet
 }
 
@@ -37,6 +40,10 @@ type Place struct {
 	// Addr is the reserved address; zero: none. Where Pooled says so it is filled in
 	// from the Pool, between Locate and Decide.
 	Addr netip.Addr
+	// Denied says why a REQUEST of a Pool's address is told no.
+	Denied string
+	// Term is how long the address is given for; the Subnet's lease time where 0.
+	Term time.Duration
 	// Server is our address as this client is told: option 54, siaddr and URLs.
 	Server netip.Addr
 }
@@ -55,6 +62,14 @@ func (p *Place) Name() string {
 		return p.MAC.String()
 	}
 	return p.Hardware.Meta.Name
+}
+
+// term is for how long the client has its address.
+func (p *Place) term() time.Duration {
+	if p.Term != 0 {
+		return p.Term
+	}
+	return p.Subnet.Lease()
 }
 
 // Proxied reports whether another server gives this client its address.

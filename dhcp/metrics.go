@@ -9,7 +9,8 @@ import (
 	"github.com/rackstrap/rackstrap/hardware"
 )
 
-// Metrics are the counters of the DHCP server. All labels are enums.
+// Metrics are the counters of the DHCP server. All labels are enums, or names that
+// operators chose.
 type Metrics struct {
 	packets   *prometheus.CounterVec
 	replies   *prometheus.CounterVec
@@ -17,6 +18,8 @@ type Metrics struct {
 	dropped   prometheus.Counter
 	handling  prometheus.Histogram
 	strangers prometheus.Gauge
+	conflicts prometheus.Counter
+	pools     *poolStats
 }
 
 // NewMetrics makes the metrics and registers them.
@@ -47,8 +50,13 @@ func NewMetrics(reg prometheus.Registerer) *Metrics {
 			Name: "rackstrap_dhcp_strangers",
 			Help: "MAC addresses without a Hardware record that are remembered.",
 		}),
+		conflicts: prometheus.NewCounter(prometheus.CounterOpts{
+			Name: "rackstrap_dhcp_address_conflicts_total",
+			Help: "Addresses of pools that somebody was found to use before they were lent.",
+		}),
+		pools: newPoolStats(),
 	}
-	reg.MustRegister(m.packets, m.replies, m.dropped, m.sendFails, m.handling, m.strangers)
+	reg.MustRegister(m.packets, m.replies, m.dropped, m.sendFails, m.handling, m.strangers, m.conflicts, m.pools)
 	return m
 }
 

@@ -40,6 +40,12 @@ const (
 
 func newLAN(t *testing.T, name string, tools ...string) *lan {
 	t.Helper()
+	return newLANWith(t, name, func(*dhcp.Config) {}, tools...)
+}
+
+// newLANWith is newLAN with another configuration of the server.
+func newLANWith(t *testing.T, name string, change func(*dhcp.Config), tools ...string) *lan {
+	t.Helper()
 	lab.Require(t, tools...)
 	l, err := lab.New(t.Context(), lab.Options{Name: name, Subnet: netip.MustParsePrefix("10.77.0.0/24")})
 	if err != nil {
@@ -56,7 +62,9 @@ func newLAN(t *testing.T, name string, tools ...string) *lan {
 		t.Fatal(err)
 	}
 	n := &lan{t: t, lab: l, client: c, ledger: dhcp.NewLedger(hardware.Next{Target: hardware.TargetDisk, Reason: hardware.ReasonNothingToDo})}
-	n.server, err = dhcp.New(n.config())
+	cfg := n.config()
+	change(&cfg)
+	n.server, err = dhcp.New(cfg)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -11,6 +11,8 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/rackstrap/rackstrap/hardware"
 )
 
 const (
@@ -34,6 +36,7 @@ type port struct {
 	mu       sync.Mutex
 	conn     *net.UDPConn // nil while the interface is away
 	index    int
+	mac      hardware.MAC
 	networks []netip.Prefix
 }
 
@@ -44,7 +47,7 @@ func newPort(s *Server, name string) *port {
 // open binds the interface's socket and reads its addresses.
 func (p *port) open(ctx context.Context) error {
 	return p.s.In(func() error {
-		index, networks, err := lookup(p.name)
+		index, mac, networks, err := lookup(p.name)
 		if err != nil {
 			return err
 		}
@@ -54,7 +57,7 @@ func (p *port) open(ctx context.Context) error {
 		}
 		p.mu.Lock()
 		defer p.mu.Unlock()
-		p.conn, p.index, p.networks = conn, index, networks
+		p.conn, p.index, p.mac, p.networks = conn, index, mac, networks
 		return nil
 	})
 }
@@ -71,15 +74,15 @@ func Interface(name string) (*net.Interface, error) {
 	return ifi, nil
 }
 
-// lookup reads an interface's index and IPv4 addresses.
-func lookup(name string) (int, []netip.Prefix, error) {
+// lookup reads an interface's index, Ethernet and IPv4 addresses.
+func lookup(name string) (int, hardware.MAC, []netip.Prefix, error) {
 	ifi, err := Interface(name)
 	if err != nil {
-		return 0, nil, err
+		return 0, hardware.MAC{}, nil, err
 	}
 	addrs, err := ifi.Addrs()
 	if err != nil {
-		return 0, nil, fmt.Errorf("interface %s: %w", name, err)
+		return 0, hardware.MAC{}, nil, fmt.Errorf("interface %s: %w", name, err)
 	}
 	var out []netip.Prefix
 	for _, a := range addrs {
@@ -89,7 +92,7 @@ func lookup(name string) (int, []netip.Prefix, error) {
 			out = append(out, netip.PrefixFrom(ip, ones))
 		}
 	}
-	return ifi.Index, out, nil
+	return ifi.Index, hardware.MAC(ifi.HardwareAddr), out, nil
 }
 
 // listen opens the server port on one interface. Bound to the device it hears
@@ -239,6 +242,13 @@ func (p *port) addresses() []netip.Prefix {
 	return p.networks
 }
 
+// hardware is the interface's index and Ethernet address.
+func (p *port) hardware() (int, hardware.MAC) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.index, p.mac
+}
+
 // close ends the socket, and with it a read that waits.
 func (p *port) close() {
 	p.mu.Lock()
@@ -253,7 +263,7 @@ func (p *port) close() {
 // removed or replaced: it stays bound to the old one for ever.
 func (p *port) refresh() {
 	_ = p.s.In(func() error {
-		index, networks, err := lookup(p.name)
+		index, mac, networks, err := lookup(p.name)
 		p.mu.Lock()
 		defer p.mu.Unlock()
 		if err != nil || index != p.index {
@@ -261,7 +271,7 @@ func (p *port) refresh() {
 				_ = p.conn.Close() // run notices
 			}
 		} else {
-			p.networks = networks
+			p.mac, p.networks = mac, networks
 		}
 		return nil
 	})

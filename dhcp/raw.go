@@ -45,14 +45,18 @@ func OpenPacket(in func(func() error) error) (*PacketSocket, error) {
 }
 
 // Hear makes the socket receive the packets of one EtherType on the interface
-// with that index that filter lets through, also those sent to the multicast
-// address group. The filter is classic BPF; offset 0 is the network header.
+// with that index (0: on any) that filter lets through, also those sent to the
+// multicast address group where there is one. The filter is classic BPF; offset 0 is the
+// network header.
 func (s *PacketSocket) Hear(index int, etherType uint16, group hardware.MAC, filter []unix.SockFilter) error {
 	return s.control(func(fd int) error {
 		// In this order nothing gets in unfiltered.
 		prog := unix.SockFprog{Len: uint16(len(filter)), Filter: &filter[0]}
 		if err := unix.SetsockoptSockFprog(fd, unix.SOL_SOCKET, unix.SO_ATTACH_FILTER, &prog); err != nil {
 			return fmt.Errorf("packet filter: %w", err)
+		}
+		if group.IsZero() {
+			return unix.Bind(fd, &unix.SockaddrLinklayer{Protocol: networkOrder(etherType), Ifindex: index})
 		}
 		member := unix.PacketMreq{Ifindex: int32(index), Type: unix.PACKET_MR_MULTICAST, Alen: 6}
 		copy(member.Address[:], group[:])

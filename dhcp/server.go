@@ -13,11 +13,18 @@ import (
 	"github.com/rackstrap/rackstrap/hardware"
 )
 
-// Leases makes leases durable.
+// Leases keeps leases durably, one for each client in a Subnet (its name).
 type Leases interface {
 	// Confirm returns when the lease is on disk. A reservation is ACKed even if it
 	// fails: it stands in the record.
 	Confirm(ctx context.Context, l hardware.Lease) error
+	// Get reads the lease of a client, from memory.
+	Get(subnet string, mac hardware.MAC) (hardware.Lease, bool)
+	// List returns all, also those that have ended.
+	List() []hardware.Lease
+	// Delete forgets a lease; it returns when that is on disk. One that is not there is
+	// no error.
+	Delete(ctx context.Context, subnet string, mac hardware.MAC) error
 }
 
 // Boots keeps the boots of machines. Its methods are called by many goroutines,
@@ -107,6 +114,13 @@ type Server struct {
 	queues [shards]chan *job
 	seed   maphash.Seed
 	jobs   sync.Pool
+	// locks are for what belongs to one MAC: its shard's packets, and what others do with
+	// its lease.
+	locks [shards]sync.Mutex
+	pools pools
+	probe *prober
+	// ask is (*prober).ask but in tests.
+	ask func(j *job, a netip.Addr, mac hardware.MAC, link *port) bool
 	// transmit is (*port).send but in tests.
 	transmit func(p *port, to Destination, from netip.Addr, payload []byte) error
 }
@@ -135,6 +149,10 @@ func New(c Config) (*Server, error) {
 		c.In = func(f func() error) error { return f() }
 	}
 	s := &Server{Config: c, ready: make(chan struct{}), seed: maphash.MakeSeed(), transmit: (*port).send}
+	s.pools.byName = map[string]*subnetPool{}
+	s.probe = newProber(s)
+	s.ask = s.probe.ask
+	c.Metrics.pools.follow(s)
 	s.jobs.New = func() any { return new(job) }
 	for i := range s.queues {
 		s.queues[i] = make(chan *job, shardQueue)
@@ -169,6 +187,12 @@ func (s *Server) Run(ctx context.Context) error {
 			return err
 		}
 	}
+	if err := s.probe.listen(ctx); err != nil {
+		return err
+	}
+	stopProbe := context.AfterFunc(ctx, s.probe.close)
+	defer stopProbe()
+	defer s.probe.close()
 	watch, err := openWatch(s.In)
 	if err != nil {
 		return err
@@ -179,6 +203,8 @@ func (s *Server) Run(ctx context.Context) error {
 
 	var wg sync.WaitGroup
 	wg.Go(func() { s.watch(ctx, watch) })
+	wg.Go(func() { s.probe.hearARP(ctx) })
+	wg.Go(func() { s.probe.hearICMP(ctx) })
 	for _, q := range s.queues {
 		wg.Go(func() { s.work(ctx, q) })
 	}
@@ -197,8 +223,9 @@ func (s *Server) work(ctx context.Context, q chan *job) {
 		case <-ctx.Done():
 			return
 		case j := <-q:
-			s.handle(ctx, j)
-			s.jobs.Put(j)
+			if !s.handle(ctx, j) {
+				s.recycle(j)
+			}
 		}
 	}
 }
@@ -206,15 +233,34 @@ func (s *Server) work(ctx context.Context, q chan *job) {
 // enqueue hands a packet to its queue. When that is full the packet is dropped: a
 // flood with one MAC must not keep the others waiting, and a client asks again.
 func (s *Server) enqueue(j *job) {
-	mac := []byte{}
-	if j.n >= headerSize {
-		mac = j.buf[chaddrOffset : chaddrOffset+6]
-	}
-	q := s.queues[maphash.Bytes(s.seed, mac)%shards]
 	select {
-	case q <- j:
+	case s.queues[s.shard(j.mac())] <- j:
 	default:
 		s.Metrics.dropped.Inc()
-		s.jobs.Put(j)
+		s.recycle(j)
 	}
+}
+
+// recycle takes a job back that nobody needs any more.
+func (s *Server) recycle(j *job) {
+	j.waited = waited{}
+	s.jobs.Put(j)
+}
+
+// mac is the client's; zero where the packet is too short to have one.
+func (j *job) mac() (m hardware.MAC) {
+	if j.n >= headerSize {
+		copy(m[:], j.buf[chaddrOffset:])
+	}
+	return m
+}
+
+func (s *Server) shard(m hardware.MAC) uint64 { return maphash.Bytes(s.seed, m[:]) % shards }
+
+// exclusive runs f while nothing else is done for the MAC.
+func (s *Server) exclusive(m hardware.MAC, f func()) {
+	l := &s.locks[s.shard(m)]
+	l.Lock()
+	defer l.Unlock()
+	f()
 }

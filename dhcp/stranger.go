@@ -12,7 +12,7 @@ import (
 // Stranger is a MAC without a Hardware record that asked us for an address.
 type Stranger struct {
 	MAC       hardware.MAC      `json:"mac"`
-	Reason    hardware.Reason   `json:"reason"` // why it gets no answer
+	Reason    hardware.Reason   `json:"reason"` // of its last answer, or of its silence
 	First     time.Time         `json:"first"`
 	Last      time.Time         `json:"last"`
 	Count     int               `json:"count"`
@@ -79,6 +79,15 @@ func (r *StrangerRing) seen(c *Class, iface string, now time.Time) bool {
 		s.Hostname = hardware.PlainText(c.Hostname, 64)
 	}
 	return true
+}
+
+// told notes what became of a stranger's packet.
+func (r *StrangerRing) told(m hardware.MAC, reason hardware.Reason) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if e, ok := r.byMAC[m]; ok {
+		e.Value.(*Stranger).Reason = reason
+	}
 }
 
 // Forget drops a MAC, for when a record was made for it.
