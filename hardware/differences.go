@@ -2,6 +2,7 @@ package hardware
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 )
 
@@ -110,36 +111,41 @@ func disksize(n uint64) string {
 	return strings.TrimSuffix(fmt.Sprintf("%.1f", float64(n)/1e12), ".0") + " TB"
 }
 
-func diskDifferences(old, now []DiskFact) (out []string) {
-	was := map[string]DiskFact{}
-	for _, d := range old {
-		if !d.Removable {
-			was[d.key()] = d
+// firsts are the first of each key, in their order and by key: a disk at two paths is
+// one.
+func firsts[T any, K comparable](all []T, key func(T) K) (list []T, by map[K]T) {
+	by = make(map[K]T, len(all))
+	for _, x := range all {
+		if _, again := by[key(x)]; !again {
+			by[key(x)] = x
+			list = append(list, x)
 		}
 	}
-	var fresh []string
-	seen := map[string]bool{}
-	for _, d := range now {
-		w, ok := was[d.key()]
-		delete(was, d.key())
-		again := seen[d.key()]
-		seen[d.key()] = true
-		switch {
-		case d.Removable || again: // a disk at two paths is one
+	return list, by
+}
+
+func diskDifferences(old, now []DiskFact) (out []string) {
+	fixed := func(all []DiskFact) ([]DiskFact, map[string]DiskFact) {
+		return firsts(slices.DeleteFunc(slices.Clone(all), func(d DiskFact) bool { return d.Removable }), DiskFact.key)
+	}
+	was, before := fixed(old)
+	is, after := fixed(now)
+	for _, w := range was {
+		switch d, ok := after[w.key()]; {
 		case !ok:
-			fresh = append(fresh, d.sized()+" is new")
+			out = append(out, w.sized()+" is gone")
 		case d.Bytes != w.Bytes:
 			out = append(out, fmt.Sprintf("%s has %s, was %s", d.named(), disksize(d.Bytes), disksize(w.Bytes)))
 		case d.ReadOnly && !w.ReadOnly:
 			out = append(out, d.sized()+" can only be read")
 		}
 	}
-	for _, d := range old {
-		if w, ok := was[d.key()]; ok && w == d {
-			out = append(out, d.sized()+" is gone")
+	for _, d := range is {
+		if _, ok := before[d.key()]; !ok {
+			out = append(out, d.sized()+" is new")
 		}
 	}
-	return append(out, fresh...)
+	return out
 }
 
 // key is the address that the card was made with.
@@ -151,26 +157,20 @@ func (n NICFact) key() MAC {
 }
 
 func nicDifferences(old, now []NICFact) (out []string) {
-	was := map[MAC]NICFact{}
-	for _, n := range old {
-		was[n.key()] = n
-	}
-	var fresh []string
-	for _, n := range now {
-		w, ok := was[n.key()]
-		delete(was, n.key())
-		switch {
+	was, before := firsts(old, NICFact.key)
+	is, after := firsts(now, NICFact.key)
+	for _, w := range was {
+		switch n, ok := after[w.key()]; {
 		case !ok:
-			fresh = append(fresh, fmt.Sprintf("NIC %s is new", n.key()))
+			out = append(out, fmt.Sprintf("NIC %s is gone", w.key()))
 		case w.Link && !n.Link:
 			out = append(out, fmt.Sprintf("NIC %s has no link", n.key()))
 		}
 	}
-	for _, n := range old {
-		if _, ok := was[n.key()]; ok {
-			out = append(out, fmt.Sprintf("NIC %s is gone", n.key()))
-			delete(was, n.key())
+	for _, n := range is {
+		if _, ok := before[n.key()]; !ok {
+			out = append(out, fmt.Sprintf("NIC %s is new", n.key()))
 		}
 	}
-	return append(out, fresh...)
+	return out
 }
