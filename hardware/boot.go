@@ -72,6 +72,8 @@ type Boot struct {
 	Moved time.Time `json:"moved,omitzero"`
 	// WorkerKey is the ed25519 public key the token is bound to, once redeemed.
 	WorkerKey []byte `json:"workerKey,omitempty"`
+	// Progress: something came of it; see Netboots.
+	Progress bool `json:"progress,omitempty"`
 	// Closed: a newer boot took over, or the machine went on to its disk.
 	Closed bool `json:"closed,omitempty"`
 }

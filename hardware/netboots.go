@@ -24,12 +24,12 @@ type Netboots struct {
 }
 
 // Add counts b, the machine's boot before the one that begins at now, which boots
-// next. A boot of which something came has reset n before, or never was counted: one
-// that got no answer worth the name, or ran the operator's own script, of whose end
-// nobody tells us. Add must be called once for each boot.
+// next; it is called once for each boot. One of which something came ends the count.
+// Not counted is one that got no boot program, or ran the operator's own script, of
+// whose end nobody tells us.
 func (n *Netboots) Add(b *Boot, next Next, now time.Time) {
 	switch {
-	case b == nil || b.Next.Target != next.Target:
+	case b == nil || b.Progress || b.Next.Target != next.Target:
 		*n = Netboots{}
 		return
 	case next.Target == TargetWorker && b.Phase >= PhaseAddress:

@@ -98,6 +98,19 @@ func stopLoop(s *hardware.Status, before *hardware.Boot, next hardware.Next, now
 	return true
 }
 
+// progress notes that something came of the machine's boot, and reports whether that
+// is news.
+func progress(mc *Machine) bool {
+	news := mc.Status.Netboots != hardware.Netboots{}
+	mc.Status.Netboots = hardware.Netboots{}
+	if mc.Boot != nil && !mc.Boot.Progress {
+		b := *mc.Boot
+		b.Progress = true
+		mc.Boot, news = &b, true
+	}
+	return news
+}
+
 // Current is the open boot of a machine's NIC, with what it boots as things are
 // now; false where it has none.
 func (e *Engine) Current(ctx context.Context, uid string, mac hardware.MAC) (hardware.Boot, bool) {

@@ -250,11 +250,9 @@ func (e *Engine) commitStep(ctx context.Context, m *machine, w *Workflow, events
 	}
 	if err == nil {
 		before := mc.Status
-		done := slices.ContainsFunc(events, func(ev Event) bool { return ev.Reason == hardware.ReasonActionSucceeded })
-		if done || w.Status.State.Ended() {
-			mc.Status.Netboots = hardware.Netboots{}
-		}
-		if follow(mc, w, h.Facts, e.c.Now()) || mc.Status.Netboots != before.Netboots {
+		came := w.Status.State.Ended() || slices.ContainsFunc(events, func(ev Event) bool { return ev.Reason == hardware.ReasonActionSucceeded })
+		gained := came && progress(mc)
+		if follow(mc, w, h.Facts, e.c.Now()) || gained {
 			ch.Machine = mc
 			ch.Events = append(ch.Events, e.turns(h, &before, &mc.Status, w)...)
 		}

@@ -24,7 +24,7 @@ func (s *Session) Facts(ctx context.Context, f *hardware.Facts) error {
 		}
 		events := s.e.findings(h, &mc.Status, s.boot, f)
 		if s.scope == hardware.ScopeEnrol {
-			mc.Status.Netboots = hardware.Netboots{} // it did what it was booted for
+			progress(mc) // it did what it was booted for
 		}
 		return s.e.c.Store.Commit(ctx, &Change{Machine: mc, Facts: f, Events: events})
 	})
