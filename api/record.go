@@ -25,13 +25,14 @@ const (
 	KindSubnet   Kind = "Subnet"
 	KindTemplate Kind = "Template"
 	KindImage    Kind = "Image"
+	KindRule     Kind = "Rule"
 	KindWorkflow Kind = "Workflow"
 )
 
 // Kinds lists them in the order in which apply writes them: what others name
 // comes first.
 func Kinds() []Kind {
-	return []Kind{KindSubnet, KindTemplate, KindImage, KindHardware, KindWorkflow}
+	return []Kind{KindSubnet, KindTemplate, KindImage, KindRule, KindHardware, KindWorkflow}
 }
 
 // Known reports whether k is one of Kinds.

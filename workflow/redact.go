@@ -3,6 +3,7 @@ package workflow
 import (
 	"encoding/json"
 	"fmt"
+	"maps"
 	"slices"
 	"strconv"
 	"strings"
@@ -102,6 +103,19 @@ func (t *Template) secretDefaults(once []string) map[string]any {
 	for _, p := range t.Spec.Parameters {
 		if p.Default != nil && (p.Type == ParamSecret || slices.Contains(once, p.Name)) {
 			out[p.Name] = p.Default
+		}
+	}
+	return out
+}
+
+// RedactedParams is a copy of the parameters of a template in which those that it
+// declares secret read hardware.Redacted. t is nil where the template is gone: then all
+// do.
+func RedactedParams(t *Template, params map[string]any) map[string]any {
+	out := maps.Clone(params)
+	for name := range out {
+		if secretParam(t, name) {
+			out[name] = hardware.Redacted
 		}
 	}
 	return out

@@ -35,7 +35,7 @@ func builtins(h *hardware.Hardware) map[string]any {
 // typed parameter and each wrong option.
 func Render(t *Template, params map[string]any, h *hardware.Hardware) ([]Action, error) {
 	c := hardware.NewChecker("workflow", h.Meta.Name)
-	vals := t.values(c, params)
+	vals := t.values(c, "spec.params", params)
 	if err := c.Err(); err != nil {
 		return nil, err
 	}
@@ -108,8 +108,14 @@ func checkWith(c *hardware.Checker, at string, a ActionSpec, declared map[string
 	}
 }
 
+// CheckParams says in c what is wrong with parameters that a workflow would be made
+// with; at is the path of the field that they are in.
+func (t *Template) CheckParams(c *hardware.Checker, at string, params map[string]any) {
+	t.values(c, at, params)
+}
+
 // values checks the given parameters against the declared ones and adds defaults.
-func (t *Template) values(c *hardware.Checker, given map[string]any) map[string]any {
+func (t *Template) values(c *hardware.Checker, at string, given map[string]any) map[string]any {
 	out := map[string]any{}
 	declared := map[string]bool{}
 	for _, p := range t.Spec.Parameters {
@@ -119,19 +125,19 @@ func (t *Template) values(c *hardware.Checker, given map[string]any) map[string]
 			v = p.Default
 		}
 		if v == nil {
-			c.Addf("spec.params."+p.Name, "is missing (template %q needs it)", t.Meta.Name)
+			c.Addf(at+"."+p.Name, "is missing (template %q needs it)", t.Meta.Name)
 			continue
 		}
 		typed, err := p.value(v)
 		if err != nil {
-			c.Add("spec.params."+p.Name, err)
+			c.Add(at+"."+p.Name, err)
 			continue
 		}
 		out[p.Name] = typed
 	}
 	for name := range given {
 		if !declared[name] {
-			c.Addf("spec.params."+name, "template %q has no such parameter (it has %s)", t.Meta.Name, t.paramNames())
+			c.Addf(at+"."+name, "template %q has no such parameter (it has %s)", t.Meta.Name, t.paramNames())
 		}
 	}
 	return out

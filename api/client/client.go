@@ -43,6 +43,7 @@ type Client struct {
 	Hardware  *Records[hardware.Hardware]
 	Subnets   *Records[hardware.Subnet]
 	Templates *Records[workflow.Template]
+	Rules     *Records[hardware.Rule]
 	Images    *Records[api.Image]
 	Workflows *Records[api.Workflow]
 	Claims    *Records[hardware.Claim]
@@ -68,6 +69,7 @@ func New(o Options) *Client {
 	c.Hardware = &Records[hardware.Hardware]{c, api.KindHardware}
 	c.Subnets = &Records[hardware.Subnet]{c, api.KindSubnet}
 	c.Templates = &Records[workflow.Template]{c, api.KindTemplate}
+	c.Rules = &Records[hardware.Rule]{c, api.KindRule}
 	c.Images = &Records[api.Image]{c, api.KindImage}
 	c.Workflows = &Records[api.Workflow]{c, api.KindWorkflow}
 	c.Claims = &Records[hardware.Claim]{c, api.KindClaim}

@@ -51,7 +51,7 @@ func (o operation) at(machine string) string {
 	path := o.path
 	for prefix, name := range map[string]string{
 		"/hardware/": machine, "/subnets/": "lan", "/templates/": "install", "/images/": "debian", "/workflows/": "w-" + machine,
-		"/claims/": "c-" + machine, "/tokens/": "expendable", "/issues/": machine,
+		"/claims/": "c-" + machine, "/rules/": "flash", "/tokens/": "expendable", "/issues/": machine,
 	} {
 		if strings.HasPrefix(path, api.Base+prefix) {
 			path = strings.ReplaceAll(path, "{name}", name)
@@ -82,6 +82,10 @@ spec: {prefix: 10.0.0.0/24}
 kind: Template
 metadata: {name: install}
 spec: {actions: [{name: restart, kind: reboot}]}
+---
+kind: Rule
+metadata: {name: flash}
+spec: {match: {facts: {diskTransport: nvme}}, labels: {disk: flash}}
 ---
 kind: Workflow
 metadata: {name: w-mine}

@@ -126,6 +126,8 @@ func (s *server) plan(i int, n *document.Node) *planned {
 		planRecord(s, p, s.subnets, n)
 	case api.KindTemplate:
 		planRecord(s, p, s.templates, n)
+	case api.KindRule:
+		planRecord(s, p, s.rules, n)
 	case api.KindImage:
 		planRecord(s, p, s.images, n)
 	case api.KindWorkflow:

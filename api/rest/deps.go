@@ -50,6 +50,7 @@ type Records interface {
 	HardwareRecords
 	SubnetRecords
 	TemplateRecords
+	RuleRecords
 	ImageRecords
 	WorkflowRecords
 	EventRecords
@@ -87,6 +88,15 @@ type TemplateRecords interface {
 	DeleteTemplate(ctx context.Context, name string, rev uint64) error
 	TemplateByName(ctx context.Context, name string) (*workflow.Template, error)
 	ListTemplates(ctx context.Context) ([]*workflow.Template, error)
+}
+
+// RuleRecords keeps Rules.
+type RuleRecords interface {
+	CreateRule(ctx context.Context, r *hardware.Rule) error
+	UpdateRule(ctx context.Context, r *hardware.Rule) error
+	DeleteRule(ctx context.Context, name string, rev uint64) error
+	RuleByName(ctx context.Context, name string) (*hardware.Rule, error)
+	ListRules(ctx context.Context) ([]*hardware.Rule, error)
 }
 
 // ImageRecords keeps the catalogue of images.

@@ -51,8 +51,6 @@ func forceSubnet(s SubnetRecords) func(context.Context, *hardware.Subnet, uint64
 
 // imageUsers names the workflows that have yet to write the image: without its record
 // they fail when they come to it. There is no force: cancel them.
-//
-// A template that a workflow was made from can go: the workflow has its actions.
 func imageUsers(s WorkflowRecords) func(context.Context, *workflow.Image) ([]string, error) {
 	return func(ctx context.Context, i *workflow.Image) ([]string, error) {
 		active, err := s.ActiveWorkflows(ctx)
@@ -63,6 +61,24 @@ func imageUsers(s WorkflowRecords) func(context.Context, *workflow.Image) ([]str
 		for _, w := range active {
 			if namesImage(w, i.Meta.Name) {
 				out = append(out, fmt.Sprintf("workflow %q on hardware %q", w.Meta.Name, w.Spec.Hardware))
+			}
+		}
+		return out, nil
+	}
+}
+
+// templateUsers names the rules that start workflows from the template. One that a
+// workflow was made from can go: the workflow has its actions.
+func templateUsers(s RuleRecords) func(context.Context, *workflow.Template) ([]string, error) {
+	return func(ctx context.Context, t *workflow.Template) ([]string, error) {
+		rules, err := s.ListRules(ctx)
+		if err != nil {
+			return nil, err
+		}
+		var out []string
+		for _, r := range rules {
+			if p := r.Spec.Provision; p != nil && p.Template == t.Meta.Name {
+				out = append(out, fmt.Sprintf("rule %q", r.Meta.Name))
 			}
 		}
 		return out, nil

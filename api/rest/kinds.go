@@ -97,6 +97,7 @@ func templateResource(d Deps) *resource[workflow.Template] {
 		},
 		show:   func(_ context.Context, t *workflow.Template) (any, error) { return t.Redacted(), nil },
 		create: s.CreateTemplate, update: s.UpdateTemplate, remove: s.DeleteTemplate, get: s.TemplateByName, list: s.ListTemplates,
+		users: templateUsers(s),
 	}
 }
 

@@ -49,6 +49,7 @@ func tags() []openapi.Tag {
 		{Name: "templates", Description: "What workflows are made from."},
 		{Name: "images", Description: "Operating systems to install."},
 		{Name: "subnets", Description: "The networks in which DHCP answers."},
+		{Name: "rules", Description: "What becomes of discovered machines."},
 		{Name: "leases", Description: "Addresses that machines have."},
 		{Name: "strangers", Description: "Machines without a record."},
 		{Name: "issues", Description: "What keeps machines from getting on."},

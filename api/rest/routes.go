@@ -56,6 +56,7 @@ func Routes() []Route {
 	routes = append(routes, recordRoutes(api.KindSubnet, true, subnetListing(), func(s *server) *resource[hardware.Subnet] { return s.subnets })...)
 	routes = append(routes, recordRoutes(api.KindTemplate, true, listing[workflow.Template]{}, func(s *server) *resource[workflow.Template] { return s.templates })...)
 	routes = append(routes, imageRoutes()...)
+	routes = append(routes, ruleRoutes()...)
 	return append(routes, recordRoutes(api.KindWorkflow, false, workflowListing(), func(s *server) *resource[workflow.Workflow] { return s.workflows })...)
 }
 
@@ -80,8 +81,8 @@ func recordRoutes[T any](k api.Kind, replace bool, l listing[T], of func(*server
 		return rs.serveList(s, l, w, r)
 	}
 	var record T
-	// what claims and provision name; networks are none of a claimer's business
-	claimer := k != api.KindSubnet
+	// what claims and provision name; networks and rules are none of a claimer's business
+	claimer := k != api.KindSubnet && k != api.KindRule
 	all, one, word := "/"+k.Path(), "/"+k.Path()+"/{name}", k.Word()
 	routes := []Route{
 		{Method: http.MethodGet, Path: all, Does: "List every " + word + ", filtered, sorted and in pages", Role: RoleViewer, Claimer: claimer, Out: api.List[T]{}, Query: l.params(), handle: with(list)},

@@ -18,6 +18,7 @@ type server struct {
 	hardware  *resource[hardware.Hardware]
 	subnets   *resource[hardware.Subnet]
 	templates *resource[workflow.Template]
+	rules     *resource[hardware.Rule]
 	images    *resource[workflow.Image]
 	workflows *resource[workflow.Workflow]
 	claims    *resource[hardware.Claim]
@@ -65,6 +66,7 @@ func newServer(d Deps) *server {
 	s.hardware = hardwareResource(d)
 	s.subnets = subnetResource(d)
 	s.templates = templateResource(d)
+	s.rules = ruleResource(d)
 	s.images = imageResource(d)
 	s.workflows = workflowResource(d)
 	s.claims = claimResource(d)

@@ -217,6 +217,23 @@ func actCmd(ts *testscript.TestScript, _ bool, args []string) {
 	d.take(ts)
 }
 
+// found NAME FILE [CONFLICT]: discovery made the record, and the facts are those of the
+// file.
+func foundCmd(ts *testscript.TestScript, _ bool, args []string) {
+	d, ctx := of(ts), context.Background()
+	h, err := d.db.HardwareByName(ctx, args[0])
+	ts.Check(err)
+	m, err := d.db.Machine(ctx, h.Meta.UID)
+	ts.Check(err)
+	f := new(hardware.Facts)
+	ts.Check(json.Unmarshal([]byte(ts.ReadFile(args[1])), f))
+	m.Status.State, m.Status.Discovered = hardware.StatePending, d.now()
+	if len(args) > 2 {
+		m.Status.Conflicts = []hardware.IdentityConflict{{Kind: hardware.ConflictKind(args[2]), Detail: "m9 has it too", Since: d.now()}}
+	}
+	ts.Check(d.db.Commit(ctx, &workflow.Change{Machine: m, Facts: f}))
+}
+
 // progress DONE TOTAL: the worker says how far it is.
 func progressCmd(ts *testscript.TestScript, _ bool, args []string) {
 	d := of(ts)
