@@ -81,6 +81,7 @@ const (
 	ReasonTokenExpired    Reason = "token-expired"
 	ReasonTokenStolen     Reason = "token-other-key"
 	ReasonTokenSuperseded Reason = "token-superseded"
+	ReasonTokenSecond     Reason = "token-second-key"
 	ReasonFactsReported   Reason = "facts-reported"
 	ReasonSentToDisk      Reason = "sent-to-disk"
 	ReasonOSSeen          Reason = "os-seen"
@@ -94,6 +95,7 @@ const (
 	ReasonDiscovered      Reason = "discovered"
 	ReasonEnrolFull       Reason = "enrolment-full"
 	ReasonRuleApplied     Reason = "rule-applied"
+	ReasonRuleFailed      Reason = "rule-failed"
 )
 
 // What happened to a workflow.
@@ -207,6 +209,7 @@ var reasons = map[Reason]string{
 	ReasonTokenExpired:    "a worker came with a token that has expired",
 	ReasonTokenStolen:     "a second key came with this boot's token; the machine is on hold",
 	ReasonTokenSuperseded: "a worker came with the token of an earlier boot",
+	ReasonTokenSecond:     "a second key came with the token of a machine without a record and was refused",
 	ReasonFactsReported:   "the worker reported what is in the machine",
 	ReasonSentToDisk:      "told the machine to boot its disk",
 	ReasonOSSeen:          "the installed system asked for its address",
@@ -279,6 +282,7 @@ var reasons = map[Reason]string{
 	ReasonDiscovered:       "a machine without a record reported itself",
 	ReasonEnrolFull:        "too many discovered machines wait to be accepted",
 	ReasonRuleApplied:      "a rule applied to the machine",
+	ReasonRuleFailed:       "a rule accepted the machine and its workflow cannot be started",
 	ReasonImageReady:       "the image can be installed now",
 	ReasonImageFailed:      "the image cannot be used",
 }

@@ -66,6 +66,9 @@ type Status struct {
 	// Discovered is when the machine was found by discovery; zero where a person made
 	// its record.
 	Discovered time.Time `json:"discovered,omitzero"`
+	// Rule is the name of the rule that accepted the machine and whose workflow is to be
+	// created; empty when that is done.
+	Rule string `json:"rule,omitempty"`
 	// Conflicts are what speaks against the machine being the one of its record.
 	Conflicts []IdentityConflict `json:"conflicts,omitempty"`
 	// Issues are what keeps the machine from getting on, the worst first.

@@ -20,6 +20,7 @@ const maxChangeEvents = 40
 // workflow.ErrConflict: the Machine or the Workflow is not at its Revision.
 // workflow.ErrExists: a new Workflow (Revision 0) whose name is taken.
 // workflow.ErrNotFound: a new Machine value for a Hardware that is gone.
+// For a Hardware also what CreateHardware and UpdateHardware return.
 // A *LimitError where a record is too large for the store.
 func (db *DB) Commit(ctx context.Context, c *workflow.Change) error {
 	if len(c.Events) > maxChangeEvents {
@@ -27,6 +28,14 @@ func (db *DB) Commit(ctx context.Context, c *workflow.Change) error {
 	}
 	if c.Facts != nil && c.Machine == nil {
 		return fmt.Errorf("commit: facts without the machine they are of")
+	}
+	if c.Hardware != nil {
+		if c.Machine == nil || c.Machine.UID != c.Hardware.Meta.UID {
+			return fmt.Errorf("commit: a hardware record without the engine's value of it")
+		}
+		if err := c.Hardware.Validate(); err != nil {
+			return err
+		}
 	}
 	var w *workflow.Workflow
 	if c.Workflow != nil {
@@ -49,8 +58,13 @@ func (db *DB) Commit(ctx context.Context, c *workflow.Change) error {
 	}
 	rev, err := db.retry(ctx, func() (Txn, error) {
 		var t Txn
+		if c.Hardware != nil {
+			if err := db.putRecord(ctx, &t, c.Hardware); err != nil {
+				return t, err
+			}
+		}
 		if c.Machine != nil {
-			if err := db.putMachine(ctx, &t, c.Machine, c.Facts, events); err != nil {
+			if err := db.putMachine(ctx, &t, c.Machine, c.Facts, c.Hardware, events); err != nil {
 				return t, err
 			}
 		}
@@ -72,6 +86,9 @@ func (db *DB) Commit(ctx context.Context, c *workflow.Change) error {
 	if c.Machine != nil {
 		c.Machine.Revision = rev
 	}
+	if c.Hardware != nil {
+		c.Hardware.Meta.Revision = rev
+	}
 	if w != nil {
 		w.Meta.Revision = rev
 		*c.Workflow = *w
@@ -83,9 +100,35 @@ func (db *DB) Commit(ctx context.Context, c *workflow.Change) error {
 	return nil
 }
 
+// putRecord adds a record that discovery makes or adds to. Who asked for it is in the
+// events of the change.
+func (db *DB) putRecord(ctx context.Context, t *Txn, h *hardware.Hardware) error {
+	if h.Meta.Revision != 0 {
+		old, err := db.Hardware(ctx, h.Meta.UID)
+		if err != nil {
+			return err
+		}
+		if old.Meta.Revision != h.Meta.Revision {
+			return named("hardware", h.Meta.Name, workflow.ErrConflict)
+		}
+		return db.writeHardware(ctx, t, h, old)
+	}
+	_, taken, err := db.text(ctx, keyName(h.Meta.Name))
+	if err == nil && taken != 0 {
+		err = named("hardware", h.Meta.Name, workflow.ErrExists)
+	}
+	if err != nil {
+		return err
+	}
+	t.If = append(t.If, Compare{keyName(h.Meta.Name), 0})
+	t.Puts = append(t.Puts, Put{Key: keyName(h.Meta.Name), Value: []byte(h.Meta.UID)})
+	return db.writeHardware(ctx, t, h, nil)
+}
+
 // putMachine adds the machine's value and facts. The revision is looked at before
-// the transaction too, because there a conflict means "decide again here".
-func (db *DB) putMachine(ctx context.Context, t *Txn, m *workflow.Machine, f *hardware.Facts, events []workflow.Event) error {
+// the transaction too, because there a conflict means "decide again here". with is its
+// record, where that is in the same transaction.
+func (db *DB) putMachine(ctx context.Context, t *Txn, m *workflow.Machine, f *hardware.Facts, with *hardware.Hardware, events []workflow.Event) error {
 	have, err := db.kv.Get(ctx, keyMachine(m.UID))
 	if err != nil {
 		return err
@@ -93,7 +136,7 @@ func (db *DB) putMachine(ctx context.Context, t *Txn, m *workflow.Machine, f *ha
 	if have.Revision != m.Revision {
 		return named("machine", m.UID, workflow.ErrConflict)
 	}
-	if m.Revision == 0 {
+	if m.Revision == 0 && with == nil {
 		spec, err := db.kv.Get(ctx, keySpec(m.UID))
 		if err != nil {
 			return err

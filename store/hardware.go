@@ -172,6 +172,18 @@ func (db *DB) UpdateHardware(ctx context.Context, h *hardware.Hardware) error {
 
 // changeHardware adds to t what writes h over old (nil is "none").
 func (db *DB) changeHardware(ctx context.Context, t *Txn, h, old *hardware.Hardware, why hardware.Reason) error {
+	if err := db.writeHardware(ctx, t, h, old); err != nil {
+		return err
+	}
+	db.noteHardware(ctx, t, why, h)
+	if n := len(t.Puts) + len(t.Deletes); n > MaxOps {
+		return invalidHardware(h, "spec.interfaces", "changes %d MACs and addresses at once, which is more than one transaction takes (change them in two steps)", n)
+	}
+	return nil
+}
+
+// writeHardware is changeHardware without its event.
+func (db *DB) writeHardware(ctx context.Context, t *Txn, h, old *hardware.Hardware) error {
 	key := keySpec(h.Meta.UID)
 	var was uint64
 	if old != nil {
@@ -185,14 +197,7 @@ func (db *DB) changeHardware(ctx context.Context, t *Txn, h, old *hardware.Hardw
 	}
 	t.If = append(t.If, Compare{key, was})
 	t.Puts = append(t.Puts, Put{Key: key, Value: b})
-	if err := db.reserve(ctx, t, h, old); err != nil {
-		return err
-	}
-	db.noteHardware(ctx, t, why, h)
-	if n := len(t.Puts) + len(t.Deletes); n > MaxOps {
-		return invalidHardware(h, "spec.interfaces", "changes %d MACs and addresses at once, which is more than one transaction takes (change them in two steps)", n)
-	}
-	return nil
+	return db.reserve(ctx, t, h, old)
 }
 
 // DeleteHardware removes a record with its status and facts; rev 0 is any. Its

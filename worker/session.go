@@ -4,6 +4,7 @@ import (
 	"context"
 	"math/rand/v2"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/rackstrap/rackstrap/api/workerpb"
@@ -53,6 +54,8 @@ type Session struct {
 	out   *outbox
 	jobs  *jobs
 	facts sync.Once
+	// enrol: nobody accepted this machine yet, so no action is taken, whoever sends it.
+	enrol atomic.Bool
 	ends  chan End
 	wg    sync.WaitGroup
 }
@@ -155,6 +158,10 @@ func (s *Session) handle(ctx context.Context, m *workerpb.Down) {
 	case *workerpb.Down_Ack:
 		s.out.Ack(b.Ack.GetSeq())
 	case *workerpb.Down_Assign:
+		if s.enrol.Load() {
+			s.c.Say("an action was sent to a machine that was not accepted; it is not taken")
+			return
+		}
 		s.jobs.Assign(ctx, b.Assign)
 	case *workerpb.Down_Cancel:
 		if r := b.Cancel.GetReason(); r != "" {

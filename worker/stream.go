@@ -109,6 +109,7 @@ func (s *Session) welcome(w *workerpb.Welcome) {
 			s.trust.ClockSet(time.Now)
 		}
 	}
+	s.enrol.Store(w.GetScope() == string(hardware.ScopeEnrol))
 	s.c.Say("this machine is %s; connected to the appliance at %v (boot %s)",
 		hardware.PlainText(w.GetMachine(), 64), s.c.Server, hardware.PlainText(w.GetBoot(), 64))
 }

@@ -38,6 +38,9 @@ type FirstPacket struct {
 // it returns; with an error it is what it would have been.
 func (e *Engine) FirstPacket(ctx context.Context, f FirstPacket) (hardware.Boot, error) {
 	uid := f.Hardware
+	if mac, ok := hardware.StrangerMAC(uid); ok {
+		return e.strangerPacket(f, mac), nil
+	}
 	m := e.machine(uid)
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -114,6 +117,9 @@ func progress(mc *Machine) bool {
 // Current is the open boot of a machine's NIC, with what it boots as things are
 // now; false where it has none.
 func (e *Engine) Current(ctx context.Context, uid string, mac hardware.MAC) (hardware.Boot, bool) {
+	if mac, ok := hardware.StrangerMAC(uid); ok {
+		return e.strangers.open(mac)
+	}
 	h, mc, err := e.load(ctx, uid)
 	if err != nil || mc.Boot == nil || mc.Boot.Closed || mc.Boot.MAC != mac {
 		return hardware.Boot{}, false
@@ -153,6 +159,10 @@ func (e *Engine) updateBoot(ctx context.Context, uid, boot string, what func(*ha
 // Acked notes the addresses of a boot: the client's, which alone gets the token,
 // and ours as the client was told; program says that an iPXE of ours was named.
 func (e *Engine) Acked(ctx context.Context, uid, boot string, client, server netip.Addr, program bool) error {
+	if mac, ok := hardware.StrangerMAC(uid); ok {
+		e.strangerAcked(mac, boot, client, server, program)
+		return nil
+	}
 	return e.updateBoot(ctx, uid, boot, func(b *hardware.Boot) bool {
 		if b.Client == client && b.Server == server && !program {
 			return false
@@ -168,6 +178,10 @@ func (e *Engine) Acked(ctx context.Context, uid, boot string, client, server net
 
 // Reached moves a boot's phase on; a boot that goes on keeps its token alive.
 func (e *Engine) Reached(ctx context.Context, uid, boot string, p hardware.Phase) error {
+	if mac, ok := hardware.StrangerMAC(uid); ok {
+		e.strangerReached(mac, boot, p)
+		return nil
+	}
 	return e.updateBoot(ctx, uid, boot, func(b *hardware.Boot) bool {
 		late := b.Deadline.Sub(e.c.Now()) < hardware.BootDeadline/2
 		if b.Phase >= p && !late {
@@ -182,6 +196,9 @@ func (e *Engine) Reached(ctx context.Context, uid, boot string, p hardware.Phase
 // Script decides what the boot script of a machine is for one asking address.
 // Asking never uses anything up. ErrNotFound where uid is nobody's.
 func (e *Engine) Script(ctx context.Context, uid string, client netip.Addr) (Grant, error) {
+	if mac, ok := hardware.StrangerMAC(uid); ok {
+		return e.strangerScript(mac, client)
+	}
 	h, mc, err := e.load(ctx, uid)
 	if err != nil {
 		return Grant{}, err

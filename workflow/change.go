@@ -17,8 +17,12 @@ type Machine struct {
 }
 
 // Change is what one decision writes: all of it in one transaction, or nothing.
-// A Machine or Workflow is written only if its Revision is still the store's.
+// A Machine, Workflow or Hardware is written only if its Revision is still the store's.
 type Change struct {
+	// Hardware is the record of Machine.UID: a new one (Revision 0, with the uid and the
+	// time of its creation), which discovery makes, or one to which discovery adds what
+	// an operator's rule or accept stands for. Nothing else writes what belongs to operators.
+	Hardware *hardware.Hardware
 	Machine  *Machine
 	Workflow *Workflow
 	// Facts, if not nil, replace those of Machine.UID.
@@ -51,6 +55,7 @@ type Store interface {
 	Workflow(ctx context.Context, name string) (*Workflow, error)
 	// ActiveWorkflows lists those whose state is not final.
 	ActiveWorkflows(ctx context.Context) ([]*Workflow, error)
-	// Commit writes the change and sets the new Revisions in it; ErrConflict.
+	// Commit writes the change and sets the new Revisions in it; ErrConflict. For a
+	// Hardware also ErrExists (its name) and *hardware.Invalid (a MAC that another has).
 	Commit(ctx context.Context, c *Change) error
 }

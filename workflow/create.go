@@ -109,6 +109,7 @@ func (e *Engine) start(ctx context.Context, m *machine, w *Workflow) error {
 			mc.Status.AwaitOS = false
 		}
 		mc.Status.Power.Tries = 0
+		mc.Status.Rule = "" // its workflow is this one, or not wanted any more
 		mc.Status.Netboots = hardware.Netboots{}
 		follow(mc, w, h.Facts, e.c.Now())
 		ev := e.event(h, "", hardware.ReasonWorkflowCreated, fmt.Sprintf("template %s, %d actions", w.Spec.Template, len(w.Status.Actions)))
@@ -122,6 +123,7 @@ func (e *Engine) start(ctx context.Context, m *machine, w *Workflow) error {
 			return err
 		}
 		m.active, m.wake = w.Meta.Name, e.c.Now()
+		e.restart(m, "a workflow waits for this machine")
 		if m.session == nil || m.session.scope != hardware.ScopeWork {
 			e.netboot(m.uid, w.Meta.Name)
 			return nil

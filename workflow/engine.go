@@ -9,6 +9,7 @@ import (
 	"maps"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/rackstrap/rackstrap/hardware"
@@ -42,6 +43,8 @@ type Config struct {
 	// Alike lists the machines that have a MAC, the UUID or the serial number of the
 	// facts; nil knows none. What it returns is shared and not changed.
 	Alike func(f *hardware.Facts) []*hardware.Hardware
+	// Rules lists what is to become of discovered machines; nil are none.
+	Rules func() []*hardware.Rule
 	// TokenKey authenticates boot tokens; 32 random bytes kept sealed.
 	TokenKey []byte
 	Now      func() time.Time
@@ -63,6 +66,11 @@ type Engine struct {
 	progress map[string]Progress // by workflow name
 	ready    chan struct{}
 	began    time.Time
+	// strangers are machines without a record, in memory only.
+	strangers strangers
+	// enrolling orders the making of records; enrolments bounds it.
+	enrolling  sync.Mutex
+	enrolments bucket
 	// errands are calls to power controllers under way; Run waits for them.
 	errands sync.WaitGroup
 	running context.Context // Run's, for errands; nil before it
@@ -81,6 +89,10 @@ type machine struct {
 	ended   bool        // a workflow ended since its issues were looked at
 	// switching is the workflow for which its power controller is at work.
 	switching string
+	// reported is when a machine that is not accepted last reported what is in it.
+	reported time.Time
+	// attached says that session is not nil, for who may not wait for mu. Of strangers only.
+	attached atomic.Bool
 }
 
 // NewEngine makes an Engine; Run must be called for time to pass.
@@ -155,7 +167,7 @@ func (e *Engine) all() []*machine {
 }
 
 func (e *Engine) closeSessions() {
-	for _, m := range e.all() {
+	for _, m := range append(e.all(), e.strangers.machines()...) {
 		m.mu.Lock()
 		if m.session != nil {
 			m.session.close("the appliance stops")
@@ -284,6 +296,9 @@ func (e *Engine) after(ctx context.Context, m *machine, w *Workflow, st Step) {
 // assign sends an attempt to the worker, or ends it when its options cannot be
 // resolved.
 func (e *Engine) assign(ctx context.Context, m *machine, w *Workflow, at Assignment) {
+	if m.session.scope != hardware.ScopeWork {
+		return // it was let in to report what is in the machine, and is given nothing to do
+	}
 	a := &w.Status.Actions[at.Action]
 	h, err := e.c.Store.Hardware(ctx, m.uid)
 	var options json.RawMessage
@@ -353,7 +368,7 @@ type Stats struct {
 // Stats counts the connected workers and the active workflows.
 func (e *Engine) Stats() Stats {
 	var s Stats
-	for _, m := range e.all() {
+	for _, m := range append(e.all(), e.strangers.machines()...) {
 		m.mu.Lock()
 		if m.session != nil {
 			s.Workers++

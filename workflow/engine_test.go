@@ -89,7 +89,7 @@ func (r *rig) open() {
 			return a.With, nil
 		},
 		Logs: noLogs{}, TokenKey: make([]byte, 32), Now: r.clock, Log: slog.New(slog.DiscardHandler),
-		Power: &r.power, Machines: r.machines, Subnets: r.db.View().Subnets, Alike: r.db.View().Alike,
+		Power: &r.power, Machines: r.machines, Subnets: r.db.View().Subnets, Alike: r.db.View().Alike, Rules: r.db.View().Rules,
 		Note: func(ev workflow.Event) { r.mu.Lock(); r.notes = append(r.notes, ev); r.mu.Unlock() },
 	})
 	ctx, stop := context.WithCancel(r.ctx)

@@ -48,7 +48,14 @@ func (s *Snapshot) place(n hardware.NIC) place {
 			return p
 		}
 	}
+	lent := s.lent()
 	switch {
+	case lent != nil && lent.Proxy():
+		p.ok, p.subnet = true, lent
+		p.text = fmt.Sprintf("NIC %s: another DHCP server gives it an address in subnet %s (%s)", n.MAC, lent.Meta.Name, lent.Spec.Prefix)
+	case lent != nil:
+		p.ok, p.subnet = true, lent
+		p.text = fmt.Sprintf("NIC %s: the pool of subnet %s (%s) lends it an address", n.MAC, lent.Meta.Name, lent.Spec.Prefix)
 	case off != nil:
 		p.subnet = off
 		p.text = fmt.Sprintf("NIC %s: its address is in subnet %s, whose mode is off", n.MAC, off.Meta.Name)
@@ -64,6 +71,24 @@ func (s *Snapshot) place(n hardware.NIC) place {
 		p.fix = "correct the address, or make a Subnet record for its network: rackstrap apply -f subnet.yaml"
 	}
 	return p
+}
+
+// lent is the Subnet in which a NIC without a reservation gets an address: the one that
+// the machine booted in, else the first that can be it; nil where there is none.
+func (s *Snapshot) lent() *hardware.Subnet {
+	var first *hardware.Subnet
+	for _, sub := range s.Subnets {
+		if sub == nil || !sub.Proxy() && !sub.LendsTo(true, true) {
+			continue
+		}
+		if s.Boot != nil && sub.Spec.Prefix.Contains(s.Boot.Client) {
+			return sub
+		}
+		if first == nil {
+			first = sub
+		}
+	}
+	return first
 }
 
 func addresses(n hardware.NIC) string {

@@ -15,8 +15,35 @@ import (
 func (s *Session) Facts(ctx context.Context, f *hardware.Facts) error {
 	f.Cap()
 	f.Collected = s.e.c.Now()
+	err := s.facts(ctx, f)
+	if err == nil && s.scope == hardware.ScopeEnrol {
+		s.e.startByRule(ctx, s.m.uid)
+	}
+	return err
+}
+
+func (s *Session) facts(ctx context.Context, f *hardware.Facts) error {
 	s.m.mu.Lock()
 	defer s.m.mu.Unlock()
+	if s.scope != hardware.ScopeEnrol {
+		return s.report(ctx, f)
+	}
+	if since := f.Collected.Sub(s.m.reported); since < enrolEvery {
+		return &Later{hardware.ReasonRateLimited, fmt.Sprintf("facts were reported %v ago, once in %v is enough", since, enrolEvery)}
+	}
+	var err error
+	if mac, stranger := hardware.StrangerMAC(s.m.uid); stranger {
+		err = s.e.enrol(ctx, s, mac, f)
+	} else if err = s.report(ctx, f); err == nil {
+		err = s.e.reconsider(ctx, s.m)
+	}
+	if err == nil {
+		s.m.reported = f.Collected
+	}
+	return err
+}
+
+func (s *Session) report(ctx context.Context, f *hardware.Facts) error {
 	return s.retry(ctx, func() error {
 		h, mc, err := s.e.load(ctx, s.m.uid)
 		if err != nil {

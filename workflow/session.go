@@ -36,6 +36,13 @@ func (e *Engine) Redeem(ctx context.Context, token string, key ed25519.PublicKey
 	if !ok || len(key) != ed25519.PublicKeySize {
 		return Admission{}, &Refused{hardware.ReasonTokenUnknown}
 	}
+	if mac, stranger := hardware.StrangerMAC(uid); stranger {
+		h := e.byMAC(mac)
+		if h == nil {
+			return e.redeemStranger(mac, bootID, key, from)
+		}
+		uid = h.Meta.UID // it has reported itself since
+	}
 	m := e.machine(uid)
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -172,6 +179,7 @@ type Session struct {
 	name  string // of the Hardware
 	boot  string
 	scope hardware.Scope
+	since time.Time
 
 	mu     sync.Mutex
 	queue  []Command
@@ -182,13 +190,16 @@ type Session struct {
 // Attach makes the worker of an admitted boot the machine's one session; an
 // earlier one is closed. running is what the worker is busy with.
 func (e *Engine) Attach(ctx context.Context, adm Admission, running *Assignment) (*Session, error) {
+	if mac, stranger := hardware.StrangerMAC(adm.UID); stranger {
+		return e.attachStranger(mac, adm)
+	}
 	m := e.machine(adm.UID)
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if m.session != nil {
 		m.session.close("another connection of this machine took over")
 	}
-	s := &Session{e: e, m: m, name: adm.Machine, boot: adm.Boot, scope: adm.Scope, wake: make(chan struct{}, 1)}
+	s := e.newSession(m, adm)
 	m.session = s
 	if m.active == "" || adm.Scope != hardware.ScopeWork {
 		mc, err := e.c.Store.Machine(ctx, m.uid)
@@ -196,7 +207,7 @@ func (e *Engine) Attach(ctx context.Context, adm Admission, running *Assignment)
 			m.session = nil
 			return nil, err
 		}
-		s.send(Command{Finish: idle(mc.Status)})
+		s.send(Command{Finish: idle(mc.Status, adm.Scope)})
 		return s, nil
 	}
 	if err := e.step(ctx, m, Input{Worker: &WorkerInput{Boot: adm.Boot, Running: running}}); err != nil {
@@ -206,8 +217,20 @@ func (e *Engine) Attach(ctx context.Context, adm Admission, running *Assignment)
 	return s, nil
 }
 
-// idle is what a worker does whose machine has no workflow (any more).
-func idle(s hardware.Status) *Finish {
+func (e *Engine) newSession(m *machine, adm Admission) *Session {
+	return &Session{e: e, m: m, name: adm.Machine, boot: adm.Boot, scope: adm.Scope, since: e.c.Now(), wake: make(chan struct{}, 1)}
+}
+
+// idle is what a worker does whose machine has no workflow (any more), or that may not
+// have one.
+func idle(s hardware.Status, scope hardware.Scope) *Finish {
+	switch {
+	case scope != hardware.ScopeEnrol:
+	case s.State == hardware.StatePending:
+		return &Finish{What: FinishWait, Reason: hardware.ReasonPendingApproval.Sentence()}
+	default:
+		return &Finish{What: FinishReboot, Reason: "this machine was accepted"}
+	}
 	if s.State == hardware.StateProvisioned {
 		return &Finish{What: FinishReboot, Reason: hardware.ReasonProvisioned.Sentence()}
 	}
@@ -254,6 +277,7 @@ func (s *Session) Detach() {
 		return
 	}
 	s.m.session, s.m.left = nil, s.e.c.Now()
+	s.m.attached.Store(false)
 	if s.m.active == "" {
 		return // it was told to restart, or had nothing to do
 	}
@@ -269,6 +293,9 @@ func (s *Session) Report(ctx context.Context, r Report) error {
 	defer s.m.mu.Unlock()
 	if s.m.session != s {
 		return fmt.Errorf("the session is over: another connection of this machine took over")
+	}
+	if s.scope != hardware.ScopeWork {
+		return fmt.Errorf("a worker of scope %s has no action to report on", s.scope)
 	}
 	return s.e.step(ctx, s.m, Input{Report: &r})
 }

@@ -17,6 +17,7 @@ func (e *Engine) sweep(ctx context.Context) {
 	if e.c.Machines == nil {
 		return
 	}
+	e.enrolSweep(ctx)
 	for _, h := range e.c.Machines() {
 		if ctx.Err() != nil {
 			return

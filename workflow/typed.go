@@ -36,6 +36,7 @@ func typeSubnet(subnet string) string     { return "rackstrap subnet get " + sub
 
 const (
 	typeStrangers = "rackstrap stranger list"
+	typePending   = "rackstrap hardware list --state pending"
 	typeSubnets   = "rackstrap subnet list"
 	typeImages    = "rackstrap image list"
 	typeTemplates = "rackstrap template list"
@@ -49,6 +50,6 @@ func Typed(name string) []string {
 		typeTimeline(name), typeFollow(name), typeExplain(name), typeValidate(name), typeGet(name), typeAccept(name), typeUnhold(name),
 		typeMaintained(name), typeWaitState(name, hardware.StateAvailable), typeDelete(name), typeRelease(name), typePower(name, "on"), typePower(name, "cycle"), typePower(name, "status"),
 		typeProvision(name, name), typeCancel(name), typeWorkflow(name), typeSubnet(name),
-		typeStrangers, typeSubnets, typeImages, typeTemplates, typeDaemonLog,
+		typeStrangers, typePending, typeSubnets, typeImages, typeTemplates, typeDaemonLog,
 	}
 }

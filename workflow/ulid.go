@@ -3,6 +3,7 @@ package workflow
 import (
 	"crypto/rand"
 	"encoding/binary"
+	"strings"
 	"time"
 )
 
@@ -22,4 +23,20 @@ func NewID(now time.Time) string {
 		hi >>= 5
 	}
 	return string(out[:])
+}
+
+// idTime is when an ID was made; the zero time for what is none.
+func idTime(id string) time.Time {
+	if len(id) != 26 {
+		return time.Time{}
+	}
+	var ms int64
+	for _, c := range id[:10] {
+		i := strings.IndexRune(crockford, c)
+		if i < 0 {
+			return time.Time{}
+		}
+		ms = ms<<5 | int64(i)
+	}
+	return time.UnixMilli(ms)
 }

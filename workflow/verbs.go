@@ -59,6 +59,9 @@ func (e *Engine) Accept(ctx context.Context, uid, note string) error {
 	m := e.machine(uid)
 	m.mu.Lock()
 	defer m.mu.Unlock()
+	if done, err := e.vouch(ctx, m, note); done || err != nil {
+		return err
+	}
 	return e.change(ctx, uid, func(h *hardware.Hardware, mc *Machine) (*Event, error) {
 		s := &mc.Status
 		vouched := s.State != hardware.StateRetired && s.Vouch(e.c.Now())
@@ -68,8 +71,6 @@ func (e *Engine) Accept(ctx context.Context, uid, note string) error {
 		switch {
 		case s.State == hardware.StateRetired:
 			return nil, cannot(h, "accept", "the machine is retired (delete the record and register it anew: rackstrap hardware delete %s)", h.Meta.Name)
-		case s.State == hardware.StatePending:
-			s.State, s.Failures = hardware.StateAvailable, 0
 		case s.Failures > 0 || missing(h, s.Dirty):
 			// what a release misses was taken out of the machine, says a human
 			s.Failures, s.Dirty = 0, present(h, s.Dirty)
@@ -79,6 +80,71 @@ func (e *Engine) Accept(ctx context.Context, uid, note string) error {
 		}
 		return e.told(h, hardware.ReasonAccepted, note), nil
 	})
+}
+
+// vouch is Accept of a pending machine: a human stands for what it reported, so its
+// other NICs join its record, and its worker restarts. done is false for any other one.
+// The caller holds m.mu.
+func (e *Engine) vouch(ctx context.Context, m *machine, note string) (done bool, err error) {
+	nics := true
+	for {
+		h, mc, err := e.load(ctx, m.uid)
+		if err != nil || mc.Status.State != hardware.StatePending {
+			return false, err
+		}
+		s := &mc.Status
+		ch := &Change{Machine: mc}
+		detail := note
+		if more := e.ownNICs(h); nics && len(more) > 0 {
+			h.Spec.Interfaces = append(slices.Clone(h.Spec.Interfaces), more...)
+			ch.Hardware = h
+			detail = strings.TrimPrefix(note+"; ", "; ") + fmt.Sprintf("%d more of its NICs join the record", len(more))
+		}
+		s.Vouch(e.c.Now())
+		s.State, s.Since, s.Failures, s.Netboots = hardware.StateAvailable, e.c.Now(), 0, hardware.Netboots{}
+		ch.Events = []Event{*e.told(h, hardware.ReasonAccepted, detail)}
+		err = e.c.Store.Commit(ctx, ch)
+		var taken *hardware.Invalid
+		switch {
+		case errors.Is(err, ErrConflict):
+			continue
+		case errors.As(err, &taken) && nics:
+			nics = false // another record has one of them since
+			continue
+		case err != nil:
+			return false, err
+		}
+		e.restart(m, "this machine was accepted")
+		return true, nil
+	}
+}
+
+// ownNICs are the NICs of a discovered machine, by its facts, that no record has. The
+// USB NIC to a BMC has one address in whole series of machines.
+func (e *Engine) ownNICs(h *hardware.Hardware) []hardware.NIC {
+	if h.Status.Discovered.IsZero() || h.Facts == nil || e.c.Alike == nil {
+		return nil
+	}
+	taken := map[hardware.MAC]bool{{}: true}
+	for _, o := range append(e.c.Alike(&hardware.Facts{NICs: h.Facts.NICs}), h) {
+		for _, n := range o.Spec.Interfaces {
+			taken[n.MAC] = true
+		}
+	}
+	var out []hardware.NIC
+	for _, n := range h.Facts.NICs {
+		mac := n.MAC
+		if !n.Permanent.IsZero() {
+			mac = n.Permanent
+		}
+		usb := strings.HasPrefix(n.Driver, "cdc_") || strings.HasPrefix(n.Driver, "rndis_")
+		if taken[mac] || mac.IsMulticast() || usb || len(h.Spec.Interfaces)+len(out) >= hardware.MaxInterfaces {
+			continue
+		}
+		taken[mac] = true
+		out = append(out, hardware.NIC{MAC: mac})
+	}
+	return out
 }
 
 // present are the disks of d that are in the machine, by its facts; all of them where

@@ -241,6 +241,9 @@ func caller(ctx context.Context) (ed25519.PublicKey, netip.Addr, error) {
 // handle applies one message of the worker.
 func (s *Server) handle(ctx context.Context, stream workerpb.Worker_SessionServer, sess *workflow.Session, adm workflow.Admission, m *workerpb.Up) error {
 	work := adm.Scope == hardware.ScopeWork
+	if _, facts := m.GetBody().(*workerpb.Up_Facts); adm.Scope == hardware.ScopeEnrol && !facts {
+		return status.Error(codes.PermissionDenied, "this boot's token allows to report what is in the machine, and nothing else")
+	}
 	var err error
 	switch b := m.GetBody().(type) {
 	case *workerpb.Up_Facts:
@@ -269,6 +272,11 @@ func (s *Server) handle(ctx context.Context, stream workerpb.Worker_SessionServe
 		return nil
 	default:
 		return status.Error(codes.InvalidArgument, "unexpected message")
+	}
+	var later *workflow.Later
+	if errors.As(err, &later) {
+		s.log.Debug("facts not taken", "machine", adm.Machine, "reason", later.Reason, "detail", later.Detail)
+		return status.Error(codes.ResourceExhausted, later.Error())
 	}
 	if err != nil {
 		// not acknowledged: the worker keeps the report and sends it again

@@ -34,12 +34,13 @@ func (b dhcpBoots) Current(uid string, mac hardware.MAC) (hardware.Boot, bool) {
 	return b.engine.Current(context.Background(), uid, mac)
 }
 
-// Booting implements ndp.Booting: the firmware or iPXE of a known machine is on
-// its way to its script.
+// Booting implements ndp.Booting: the firmware or iPXE of a machine that we answer is
+// on its way to its script.
 func (b dhcpBoots) Booting(mac hardware.MAC) bool {
 	h, ok := b.view.HardwareByMAC(mac)
 	if !ok {
-		return false
+		x, ok := b.engine.Current(context.Background(), hardware.StrangerUID(mac), mac)
+		return ok && x.Phase < hardware.PhaseScript
 	}
 	m, ok := b.view.Machine(h.Meta.UID)
 	return ok && m.Boot != nil && !m.Boot.Closed && m.Boot.MAC == mac && m.Boot.Phase < hardware.PhaseScript
@@ -53,6 +54,10 @@ func (b dhcpBoots) Acked(ctx context.Context, a dhcp.Acked) error {
 
 // Observe implements dhcp.Boots.
 func (b dhcpBoots) Observe(o dhcp.Observation) {
+	if mac, stranger := hardware.StrangerMAC(o.Hardware); stranger {
+		b.engine.ObserveStranger(mac, o.Boot, o.Reason, o.Detail, 0, 0)
+		return
+	}
 	h, ok := b.view.HardwareByUID(o.Hardware)
 	if !ok {
 		return
@@ -83,21 +88,21 @@ var _ ipxe.Backend = (*httpBoots)(nil)
 func (b *httpBoots) Script(ctx context.Context, mac hardware.MAC, client netip.Addr) (ipxe.ScriptInput, hardware.Reason) {
 	in := b.common
 	in.MAC = mac
+	uid := hardware.StrangerUID(mac)
 	h, ok := b.view.HardwareByMAC(mac)
-	if !ok {
-		return in, hardware.ReasonUnknownMachine
+	if ok {
+		uid, in.Machine, in.Arch = h.Meta.UID, h.Meta.Name, h.Arch()
 	}
-	g, err := b.engine.Script(ctx, h.Meta.UID, client)
+	g, err := b.engine.Script(ctx, uid, client)
 	if errors.Is(err, workflow.ErrNotFound) {
 		return in, hardware.ReasonUnknownMachine
 	}
-	in.Machine, in.Arch = h.Meta.Name, h.Arch()
 	if err != nil {
-		b.log.Error("boot script not decided", "hardware", h.Meta.Name, "err", err)
+		b.log.Error("boot script not decided", "hardware", in.Machine, "err", err)
 		in.Next = hardware.Next{Target: hardware.TargetNone, Reason: hardware.ReasonStoreFailed}
 		return in, hardware.ReasonStoreFailed
 	}
-	in.Next = g.Next
+	in.Machine, in.Arch, in.Next = g.Hardware.Meta.Name, g.Hardware.Arch(), g.Next
 	in.KernelArgs = append(append([]string{}, b.common.KernelArgs...), g.Hardware.Spec.KernelArgs...)
 	if own := g.Hardware.Spec.Netboot.Consoles; len(own) > 0 {
 		in.Consoles = own

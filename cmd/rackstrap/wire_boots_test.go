@@ -8,6 +8,7 @@ import (
 	"os"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/rackstrap/rackstrap/hardware"
 	"github.com/rackstrap/rackstrap/ipxe"
@@ -33,7 +34,7 @@ func TestImageThatIsNotKept(t *testing.T) {
 	}
 	log := slog.New(slog.DiscardHandler)
 	h := ipxe.NewHandler(ipxe.NewAssets(t.TempDir()), &httpBoots{
-		tracker: newTracker(nil, noRecords{}, log),
+		tracker: newTracker(workflow.NewEngine(workflow.Config{Now: time.Now}), noRecords{}, log),
 		images:  func(digest string) (*os.File, error) { return blobs.Open(t.Context(), digest) },
 	}, ipxe.Pacing{}, log)
 	for digest, want := range map[string]int{kept.Digest: http.StatusOK, strings.Repeat("0", 64): http.StatusNotFound, "0": http.StatusBadRequest} {

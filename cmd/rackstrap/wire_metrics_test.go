@@ -73,7 +73,7 @@ func TestMetersOfServing(t *testing.T) {
 	}
 	log := slog.New(slog.DiscardHandler)
 	boots := ipxe.NewHandler(ipxe.NewAssets(t.TempDir()), meteredBoots{&httpBoots{
-		tracker: newTracker(nil, noRecords{}, log),
+		tracker: newTracker(workflow.NewEngine(workflow.Config{Now: time.Now}), noRecords{}, log),
 		images:  func(string) (*os.File, error) { return nil, fs.ErrNotExist },
 	}, m}, ipxe.Pacing{}, log)
 	h := metadata.NewHandler(metadata.Config{

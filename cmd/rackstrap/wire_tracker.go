@@ -5,6 +5,7 @@ import (
 	"errors"
 	"io/fs"
 	"log/slog"
+	"maps"
 	"net/netip"
 	"sync"
 	"time"
@@ -32,41 +33,78 @@ type tracker struct {
 	log    *slog.Logger
 
 	mu      sync.Mutex
-	clients map[netip.Addr]bootRef // bounded by the reserved addresses
+	clients map[netip.Addr]clientRef // at most maxClients
 }
 
+// bootRef names a boot; uid may be hardware.StrangerUID.
 type bootRef struct{ uid, boot string }
+
+// clientRef is the boot of an address, and when it was last asked for.
+type clientRef struct {
+	bootRef
+	at time.Time
+}
+
+// maxClients bounds the addresses that are remembered. Those that are forgotten are
+// found by their boot, which takes longer.
+const maxClients = 16 << 10
 
 var _ tftp.Observer = (*tracker)(nil)
 
 func newTracker(e *workflow.Engine, v recordView, log *slog.Logger) *tracker {
-	return &tracker{engine: e, view: v, log: log, clients: map[netip.Addr]bootRef{}}
+	return &tracker{engine: e, view: v, log: log, clients: map[netip.Addr]clientRef{}}
 }
 
 func (t *tracker) acked(client netip.Addr, ref bootRef) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	t.clients[client.Unmap()] = ref
+	now := time.Now()
+	if len(t.clients) >= maxClients {
+		maps.DeleteFunc(t.clients, func(_ netip.Addr, r clientRef) bool { return now.Sub(r.at) > hardware.BootDeadline })
+	}
+	if len(t.clients) >= maxClients {
+		clear(t.clients)
+	}
+	t.clients[client.Unmap()] = clientRef{ref, now}
 }
 
 // who finds the boot of an address, else the machine of a MAC that the client named.
 func (t *tracker) who(client netip.Addr, mac hardware.MAC) (bootRef, bool) {
 	t.mu.Lock()
-	ref, ok := t.clients[client.Unmap()]
+	known, ok := t.clients[client.Unmap()]
+	if ok {
+		known.at = time.Now()
+		t.clients[client.Unmap()] = known
+	}
 	t.mu.Unlock()
 	if ok {
-		return ref, true
+		return t.registered(known.bootRef), true
 	}
 	// after a restart of the daemon the boots under way are in the store only
 	if m, booting := t.view.BootingAt(client.Unmap()); booting {
-		ref = bootRef{m.UID, m.Boot.ID}
+		ref := bootRef{m.UID, m.Boot.ID}
 		t.acked(client, ref)
 		return ref, true
+	}
+	if b, booting := t.engine.StrangerAt(client.Unmap()); booting {
+		ref := bootRef{b.Hardware, b.ID}
+		t.acked(client, ref)
+		return t.registered(ref), true
 	}
 	if h, known := t.view.HardwareByMAC(mac); known {
 		return bootRef{uid: h.Meta.UID}, true
 	}
 	return bootRef{}, false
+}
+
+// registered is ref, or the same boot of the record that was made since.
+func (t *tracker) registered(ref bootRef) bootRef {
+	if mac, stranger := hardware.StrangerMAC(ref.uid); stranger {
+		if h, known := t.view.HardwareByMAC(mac); known {
+			ref.uid = h.Meta.UID
+		}
+	}
+	return ref
 }
 
 // phases are the steps of a boot that a Reason shows.
@@ -86,14 +124,20 @@ func (t *tracker) saw(ctx context.Context, o ipxe.Observation) {
 		t.log.Debug("stranger served", "client", o.Client, "reason", o.Reason, "detail", o.Detail)
 		return
 	}
+	mac, stranger := hardware.StrangerMAC(ref.uid)
 	h, ok := t.view.HardwareByUID(ref.uid)
-	if !ok {
+	if !ok && !stranger {
 		return
 	}
 	if p, ok := phases[o.Reason]; ok && ref.boot != "" {
 		if err := t.engine.Reached(context.WithoutCancel(ctx), ref.uid, ref.boot, p); err != nil {
-			t.log.Error("boot not written", "hardware", h.Meta.Name, "reason", hardware.ReasonStoreFailed, "err", err)
+			t.log.Error("boot not written", "client", o.Client, "reason", hardware.ReasonStoreFailed, "err", err)
 		}
+	}
+	if stranger {
+		t.log.Debug("boot of a machine without a record", "mac", mac, "client", o.Client, "reason", o.Reason, "detail", o.Detail)
+		t.engine.ObserveStranger(mac, ref.boot, o.Reason, o.Detail, o.Bytes, o.Took)
+		return
 	}
 	t.log.Info("boot", "hardware", h.Meta.Name, "client", o.Client, "reason", o.Reason, "detail", o.Detail, "bytes", o.Bytes, "took", o.Took.Round(time.Millisecond))
 	t.engine.Observe(h, ref.boot, o.Reason, o.Detail, o.Bytes, o.Took)

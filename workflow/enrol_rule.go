@@ -1,0 +1,167 @@
+package workflow
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/rackstrap/rackstrap/hardware"
+)
+
+// byRule is who asked, where a rule did.
+func byRule(name string) string { return "rule " + name }
+
+// judge applies the rules to a pending machine that has just reported itself: it puts
+// their labels into h and, where one accepts it and nothing speaks against its identity,
+// makes it available in mc. It returns the events; none where nothing became of it that
+// was not so before.
+func (e *Engine) judge(h *hardware.Hardware, mc *Machine, boot, subnet string) []Event {
+	if e.c.Rules == nil || mc.Status.State != hardware.StatePending {
+		return nil
+	}
+	rules := e.c.Rules()
+	v := hardware.Judge(rules, h, subnet)
+	first := func(what func(*hardware.RuleSpec) bool) string {
+		for _, name := range v.Rules {
+			if i := slices.IndexFunc(rules, func(r *hardware.Rule) bool { return r.Meta.Name == name }); i >= 0 && what(&rules[i].Spec) {
+				return name
+			}
+		}
+		return ""
+	}
+	var done []string
+	if labels := maps.Clone(v.Labels); len(labels) > 0 {
+		maps.Copy(labels, h.Meta.Labels) // one that it has already stays
+		h.Meta.Labels = labels
+		for _, k := range slices.Sorted(maps.Keys(v.Labels)) {
+			done = append(done, "label "+k+"="+labels[k])
+		}
+	}
+	by := ""
+	switch {
+	case v.Accept && mc.Status.Disputed():
+		done = append(done, "not accepted: its identity is in doubt")
+	case v.Accept && !mc.Status.Hold:
+		by = first(func(s *hardware.RuleSpec) bool { return s.Accept })
+		mc.Status.State, mc.Status.Since, mc.Status.Failures = hardware.StateAvailable, e.c.Now(), 0
+		done = append(done, "accepted by rule "+by)
+		if v.Provision != nil {
+			mc.Status.Rule = first(func(s *hardware.RuleSpec) bool { return s.Provision != nil })
+		}
+	}
+	if len(done) == 0 {
+		return nil
+	}
+	out := []Event{e.event(h, boot, hardware.ReasonRuleApplied, hardware.PlainText(strings.Join(v.Rules, ", ")+": "+strings.Join(done, "; "), 512))}
+	if by != "" {
+		out = append(out, e.event(h, boot, hardware.ReasonStateChanged, fmt.Sprintf("%s, was %s", mc.Status.State, hardware.StatePending)))
+	}
+	for i := range out {
+		if by == "" {
+			by = v.Rules[0]
+		}
+		out[i].By = byRule(by)
+	}
+	return out
+}
+
+// reconsider applies the rules to a pending machine that has a record, after it reported
+// itself again: it may have been changed, and so may the rules. The caller holds m.mu.
+func (e *Engine) reconsider(ctx context.Context, m *machine) error {
+	for {
+		h, mc, err := e.load(ctx, m.uid)
+		if err != nil || mc.Status.State != hardware.StatePending || mc.Boot == nil {
+			return err
+		}
+		subnet := ""
+		if s := e.subnetOf(mc.Boot.Client); s != nil {
+			subnet = s.Meta.Name
+		}
+		ch := &Change{Machine: mc}
+		had := len(h.Meta.Labels)
+		if ch.Events = e.judge(h, mc, mc.Boot.ID, subnet); len(ch.Events) == 0 {
+			return nil
+		}
+		if len(h.Meta.Labels) != had {
+			ch.Hardware = h
+		} else if mc.Status.State == hardware.StatePending {
+			return nil // the same as before: nothing new to tell
+		}
+		err = e.c.Store.Commit(ctx, ch)
+		if errors.Is(err, ErrConflict) {
+			continue
+		}
+		if err == nil && mc.Status.State != hardware.StatePending {
+			e.restart(m, "this machine was accepted")
+		}
+		return err
+	}
+}
+
+// restart sends the worker of a machine that was not accepted before into its next
+// boot. The caller holds m.mu.
+func (e *Engine) restart(m *machine, why string) {
+	if m.session != nil && m.session.scope == hardware.ScopeEnrol {
+		m.session.send(Command{Finish: &Finish{What: FinishReboot, Reason: why}})
+	}
+}
+
+// startByRule creates the workflow of the rule that accepted a machine, once: the name
+// of the rule is written with the acceptance and taken away with the workflow. What
+// cannot be started is not tried again; an error of the store is.
+func (e *Engine) startByRule(ctx context.Context, uid string) {
+	mc, err := e.c.Store.Machine(ctx, uid)
+	if err != nil || mc.Status.Rule == "" {
+		return
+	}
+	rule := mc.Status.Rule
+	ctx = WithBy(ctx, byRule(rule))
+	h, err := e.c.Store.Hardware(ctx, uid)
+	if err != nil {
+		return
+	}
+	spec, err := e.ruleWorkflow(ctx, rule, h)
+	if err == nil {
+		_, err = e.CreateWorkflow(ctx, "", spec)
+	}
+	var invalid *hardware.Invalid
+	switch {
+	case err == nil:
+		return
+	case errors.As(err, &invalid), errors.Is(err, ErrInUse), errors.Is(err, ErrNotFound):
+	default:
+		e.c.Log.Error("workflow of a rule not created", "rule", rule, "hardware", h.Meta.Name, "err", err)
+		return
+	}
+	m := e.machine(uid)
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	cerr := e.change(ctx, uid, func(h *hardware.Hardware, mc *Machine) (*Event, error) {
+		if mc.Status.Rule != rule {
+			return nil, nil
+		}
+		mc.Status.Rule = ""
+		return e.told(h, hardware.ReasonRuleFailed, "rule "+rule+": "+err.Error()), nil
+	})
+	if cerr != nil {
+		e.c.Log.Error("rule not ended", "rule", rule, "hardware", h.Meta.Name, "err", cerr)
+	}
+}
+
+// ruleWorkflow is the workflow that a rule starts on a machine.
+func (e *Engine) ruleWorkflow(ctx context.Context, rule string, h *hardware.Hardware) (WorkflowSpec, error) {
+	rules := e.c.Rules()
+	i := slices.IndexFunc(rules, func(r *hardware.Rule) bool { return r.Meta.Name == rule })
+	if i < 0 || rules[i].Spec.Provision == nil {
+		return WorkflowSpec{}, fmt.Errorf("it has no workflow any more: %w", ErrNotFound)
+	}
+	p := rules[i].Spec.Provision
+	spec := WorkflowSpec{Hardware: h.Meta.Name, Template: p.Template, Params: maps.Clone(p.Params)}
+	if t, err := e.c.Templates(ctx, p.Template); err == nil && slices.ContainsFunc(t.Spec.Actions, func(a ActionSpec) bool { return a.Kind == KindImageWrite }) {
+		spec.Purpose = PurposeInstall
+	}
+	return spec, nil
+}
