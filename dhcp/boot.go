@@ -13,6 +13,9 @@ const (
 	ProgramUEFI    = "snponly.efi"
 	ProgramShim    = "shimx64.efi"
 	ProgramShimARM = "shimaa64.efi"
+	// ProgramGRUBHTTPARM is a GRUB that takes its files by HTTP. Nobody signed it: it is
+	// for arm64 machines without Secure Boot, which have no iPXE of ours.
+	ProgramGRUBHTTPARM = "grubaa64-http.efi"
 )
 
 // programs are the boot programs by the chain and by what the firmware is.
@@ -25,56 +28,88 @@ var programs = map[hardware.Chain]map[hardware.Firmware]string{
 	hardware.ChainGRUB: {
 		hardware.FirmwareUEFI:    ProgramShim,
 		hardware.FirmwareUEFIARM: ProgramShimARM,
+		hardware.FirmwareHTTPARM: ProgramGRUBHTTPARM,
 	},
+}
+
+// noProgramReasons say why a firmware has no program in a chain, where that is not
+// ReasonNoProgram.
+var noProgramReasons = map[hardware.Chain]map[hardware.Firmware]hardware.Reason{
+	// GRUB as Debian signed it has no http module, and shim over HTTP loads GRUB by HTTP.
+	hardware.ChainGRUB: {hardware.FirmwareHTTP: hardware.ReasonSecureHTTP},
 }
 
 // noProgram is a URL's last part that is never there.
 const noProgram = "local-disk"
 
 // bootFile is the one place that says what a netbooting client is told to load:
-// a TFTP name, a URL, or nothing, and why. Clients that load nothing must go on
-// to their next boot device at once, not after the minute of retries that silence
-// costs:
+// a TFTP name, a URL, or nothing, and why; detail, where there is any, completes the
+// Reason. Clients that load nothing must go on to their next boot device at once, not
+// after the minute of retries that silence costs:
 //
 //   - iPXE takes an address without a file as "nothing to boot" and returns to the
 //     firmware;
 //   - PXE firmware is offered a menu of one entry, the local disk (bootOptions);
 //     edk2 does not accept an address alone and would ask again until it gives up;
 //   - UEFI HTTP boot has no such menu, but a file that is not there ends it.
-func bootFile(c *Class, b *hardware.Boot, server netip.AddrPort) (string, hardware.Reason) {
-	if !b.Next.Netboots() {
-		if c.Firmware == hardware.FirmwareHTTP || c.Firmware == hardware.FirmwareHTTPARM {
-			return fmt.Sprintf("http://%s/ipxe/%s", server, noProgram), b.Next.Reason
-		}
-		return "", b.Next.Reason
-	}
-	switch c.Firmware {
-	case hardware.FirmwareNone:
-		return "", ""
-	case hardware.FirmwareIPXE:
-		return fmt.Sprintf("http://%s/ipxe/script/%s/auto.ipxe", server, c.MAC), hardware.ReasonBootScript
-	case hardware.FirmwareIPXEMin:
+func bootFile(c *Class, p *Place, b *hardware.Boot, f Files) (file string, r hardware.Reason, detail string) {
+	server := netip.AddrPortFrom(p.Server, f.HTTPPort)
+	program, r, detail := "", b.Next.Reason, ""
+	switch {
+	case !c.Netboots():
+		return "", "", ""
+	case !b.Next.Netboots():
+	case c.Firmware == hardware.FirmwareIPXE:
+		return fmt.Sprintf("http://%s/ipxe/script/%s/auto.ipxe", server, c.MAC), hardware.ReasonBootScript, ""
+	case c.Firmware == hardware.FirmwareIPXEMin && b.Programs > 0 && b.Phase >= hardware.PhaseProgram:
 		// A repeated packet before the program was fetched is no loop.
-		if b.Programs > 0 && b.Phase >= hardware.PhaseProgram {
-			return "", hardware.ReasonProgramLoop
-		}
+		r = hardware.ReasonProgramLoop
+	default:
+		program, r, detail = bootProgram(c, p, b, f)
 	}
-	chain := b.Chain
+	if !c.HTTP {
+		return program, r, detail
+	}
+	if program == "" {
+		program = noProgram
+	}
+	return fmt.Sprintf("http://%s/ipxe/%s", server, program), r, detail
+}
+
+// bootProgram chooses the program: the record's own, the operator's for the
+// architecture, or ours for the chain that the boot takes.
+func bootProgram(c *Class, p *Place, b *hardware.Boot, f Files) (program string, r hardware.Reason, detail string) {
+	if p.Hardware != nil && p.Hardware.Spec.Netboot.Program != "" {
+		return p.Hardware.Spec.Netboot.Program, hardware.ReasonBootProgram, ""
+	}
+	if own := f.Programs[c.Arch]; own != "" && !c.NoArch {
+		return own, hardware.ReasonBootProgram, ""
+	}
+	chain, fw := b.Chain, c.Firmware
 	if chain == "" {
 		chain = hardware.ChainIPXE // a boot of before there was another
 	}
-	program := programs[chain][c.Firmware]
-	if c.Firmware == hardware.FirmwareIPXEMin {
-		// iPXE sends the architecture it was built for in option 93.
-		program = programs[hardware.ChainIPXE][archFirmware[c.Arch].pxe]
+	a, known := architectures[c.Arch]
+	if fw == hardware.FirmwareIPXEMin {
+		// iPXE sends the architecture it was built for in option 93. It starts what the
+		// firmware would.
+		if fw = a.pxe; programs[chain][fw] == "" {
+			chain = hardware.ChainGRUB
+		}
 	}
-	if program == "" {
-		return "", hardware.ReasonUnknownFirmware
+	switch program = programs[chain][fw]; {
+	case c.NoArch:
+		return "", hardware.ReasonUnknownFirmware, "HTTPClient without an architecture"
+	case !known:
+		return "", hardware.ReasonUnknownFirmware, archWords(c.Arch)
+	case program != "" && chain == hardware.ChainGRUB && b.Next.Target == hardware.TargetCustom:
+		return "", hardware.ReasonOwnNeedsIPXE, archWords(c.Arch)
+	case program != "":
+		return program, hardware.ReasonBootProgram, ""
+	case noProgramReasons[chain][fw] != "":
+		return "", noProgramReasons[chain][fw], ""
 	}
-	if c.Firmware == hardware.FirmwareHTTP {
-		return fmt.Sprintf("http://%s/ipxe/%s", server, program), hardware.ReasonBootProgram
-	}
-	return program, hardware.ReasonBootProgram
+	return "", hardware.ReasonNoProgram, archWords(c.Arch)
 }
 
 // bootOptions writes the boot file into the reply: the header fields, which
@@ -91,25 +126,33 @@ func (r *reply) bootOptions(c *Class, file string, server netip.Addr) {
 		}
 		return
 	}
+	cString := false
+	switch {
+	case c.HTTP:
+		// UEFI 2.10 section 24.7.3.1: an offer without it is not for HTTP boot.
+		r.put(optVendorClass, []byte("HTTPClient")...)
+	case c.Firmware == hardware.FirmwareBIOS:
+		// With PXEClient in our answer a ROM looks at option 43, and without bit 3 of
+		// sub-option 6 it would go looking for boot servers on port 4011.
+		r.put(optVendorClass, []byte("PXEClient")...)
+		r.put(optVendorInfo, pxeDiscovery, 1, pxeDiscoveryBypass, 255)
+		cString = true
+	default:
+		// UEFI PXE gets neither 60 nor 43: edk2 takes an offer with a boot file as it
+		// is, and with PXEClient it would ask port 4011 for a boot server.
+	}
+	r.bootFrom(file, server, cString)
+}
+
+// bootFrom names the file and the server. ROMs read options 66 and 67 as C strings.
+func (r *reply) bootFrom(file string, server netip.Addr, cString bool) {
 	r.siaddr = server
 	if len(file) < fileSize {
 		r.file = file
 	}
 	name, next := []byte(file), []byte(server.String())
-	switch c.Firmware {
-	case hardware.FirmwareBIOS:
-		// With PXEClient in our answer a ROM looks at option 43, and without bit 3 of
-		// sub-option 6 it would go looking for boot servers on port 4011.
-		r.put(optVendorClass, []byte("PXEClient")...)
-		r.put(optVendorInfo, pxeDiscovery, 1, pxeDiscoveryBypass, 255)
-		// ROMs read 66 and 67 as C strings.
+	if cString {
 		name, next = append(name, 0), append(next, 0)
-	case hardware.FirmwareHTTP, hardware.FirmwareHTTPARM:
-		// UEFI 2.10 section 24.7.3.1: an offer without it is not for HTTP boot.
-		r.put(optVendorClass, []byte("HTTPClient")...)
-	default:
-		// UEFI PXE gets neither 60 nor 43: edk2 takes an offer with a boot file as it
-		// is, and with PXEClient it would ask port 4011 for a boot server.
 	}
 	r.put(optBootFile, name...)
 	r.put(optTFTPServer, next...)

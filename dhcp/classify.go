@@ -49,8 +49,16 @@ type Class struct {
 	RelayServerID netip.Addr
 
 	Firmware hardware.Firmware
-	// Arch is the first architecture code of option 93 that we know, else its first.
+	// Arch is the first architecture code of option 93, else of option 60, that we have
+	// a program for, else its first.
 	Arch uint16
+	// NoArch: the client says HTTPClient and no architecture.
+	NoArch bool
+	// HTTP: the client says HTTPClient; its boot file is a URL.
+	HTTP bool
+	// BootItem is the type and layer of the boot server that is asked for: option 43
+	// sub-option 71 (PXE 2.1, table 2-5).
+	BootItem []byte
 
 	Vendor   string // option 60, printable
 	Hostname string // option 12, printable
@@ -148,8 +156,19 @@ func (c *Class) readClient(o dhcpv4.Options) {
 		c.MaxSize = max(minMaxSize, int(binary.BigEndian.Uint16(v)))
 	}
 	as := archs(o[optClientArch])
+	if len(as) == 0 {
+		as = vendorArch(c.Vendor)
+	}
 	c.Arch = pickArch(as)
+	if c.Arch == archBIOS && isPi(c.GUID) {
+		c.Arch = archPi
+	}
 	c.Firmware = firmware(c.Vendor, userClasses(o[optUserClass]), o[optIPXE], as, c.Arch)
+	c.HTTP = strings.HasPrefix(c.Vendor, "HTTPClient") && !c.IPXE()
+	c.NoArch = c.HTTP && len(as) == 0
+	if v := subOptions(o[optVendorInfo])[pxeBootItem]; len(v) == 4 && strings.HasPrefix(c.Vendor, "PXEClient") {
+		c.BootItem = v
+	}
 }
 
 // firmware says what a client is.
@@ -170,44 +189,17 @@ func firmware(vendor string, users []string, ipxe []byte, as []uint16, arch uint
 	if !http && !strings.HasPrefix(vendor, "PXEClient") && len(as) == 0 {
 		return hardware.FirmwareNone
 	}
-	if len(as) == 0 && !http {
+	if len(as) == 0 && !http && arch == archBIOS {
 		return hardware.FirmwareBIOS // before RFC 4578 there was nothing else
 	}
-	f, ok := archFirmware[arch]
-	switch {
-	case !ok:
-		return hardware.FirmwareUnknown
-	case !http:
-		return f.pxe
-	case f.http == "" || len(as) == 0:
+	f := architectures[arch].pxe
+	if http {
+		f = architectures[arch].http
+	}
+	if f == "" || len(as) == 0 && http {
 		return hardware.FirmwareUnknown
 	}
-	return f.http
+	return f
 }
 
 func isIPXE(s string) bool { return s == "iPXE" || s == "gPXE" }
-
-// archFirmware maps the codes of option 93 that we have an answer for to the
-// firmware of a client that says PXEClient and one that says HTTPClient. Some
-// firmware sends its PXE code with HTTPClient or the other way round.
-var archFirmware = map[uint16]struct{ pxe, http hardware.Firmware }{
-	0:  {pxe: hardware.FirmwareBIOS},
-	7:  {hardware.FirmwareUEFI, hardware.FirmwareHTTP}, // x64 as edk2 sends it (RFC 4578, erratum 4625)
-	9:  {hardware.FirmwareUEFI, hardware.FirmwareHTTP}, // x64 as the RFC has it, also sent
-	16: {hardware.FirmwareUEFI, hardware.FirmwareHTTP},
-	11: {hardware.FirmwareUEFIARM, hardware.FirmwareHTTPARM},
-	19: {hardware.FirmwareUEFIARM, hardware.FirmwareHTTPARM},
-}
-
-// pickArch is the first code we know; where none is, the first.
-func pickArch(as []uint16) uint16 {
-	for _, a := range as {
-		if _, ok := archFirmware[a]; ok {
-			return a
-		}
-	}
-	if len(as) > 0 {
-		return as[0]
-	}
-	return 0
-}

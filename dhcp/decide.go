@@ -16,7 +16,9 @@ type Decision struct {
 	Reason hardware.Reason
 	Detail string
 	// Boot says why a netbooting client got its boot file or none; empty for others.
-	Boot hardware.Reason
+	// BootDetail, where there is any, completes it.
+	Boot       hardware.Reason
+	BootDetail string
 	// File is the boot file that was named.
 	File string
 	// Reply is nil for silence. It is sent after Lease is durable.
@@ -47,12 +49,14 @@ func (d *Decision) Type() dhcpv4.MessageType {
 
 // needsBoot reports whether Decide wants to know the machine's boot: the client
 // is firmware, and the answer can name a boot file.
-func needsBoot(c *Class) bool {
+func needsBoot(c *Class, link Link) bool {
 	switch c.Type {
 	case dhcpv4.MessageTypeDiscover:
 		return c.Netboots()
 	case dhcpv4.MessageTypeRequest:
-		return c.Netboots() && !c.CIAddr.IsValid()
+		return c.Netboots() && (!c.CIAddr.IsValid() || link.ProxyPort || c.asksBootServer())
+	case dhcpv4.MessageTypeInform:
+		return c.Netboots() && link.ProxyPort
 	default:
 		return false
 	}
@@ -61,8 +65,11 @@ func needsBoot(c *Class) bool {
 // Decide answers a packet of the machine at p. boot is its current boot, nil
 // where the client does not netboot.
 func Decide(c *Class, link Link, p *Place, boot *hardware.Boot, f Files, now time.Time) Decision {
+	if link.ProxyPort || p.Proxied() && c.asksBootServer() {
+		return bootServer(c, link, p, boot, f)
+	}
 	if p.Proxied() {
-		return proxied(c, link, p, boot, f)
+		return proxied(c, p, boot, f)
 	}
 	switch c.Type {
 	case dhcpv4.MessageTypeDiscover:
@@ -176,7 +183,7 @@ func (d *Decision) grant(t dhcpv4.MessageType, c *Class, p *Place, boot *hardwar
 	r.network(c, p)
 	r.echo(c)
 	if boot != nil && c.Netboots() {
-		d.File, d.Boot = bootFile(c, boot, netip.AddrPortFrom(p.Server, f.HTTPPort))
+		d.File, d.Boot, d.BootDetail = bootFile(c, p, boot, f)
 		r.bootOptions(c, d.File, p.Server)
 	}
 	d.Reply = r.packet(c)

@@ -74,7 +74,7 @@ func checkReply(t *testing.T, packet []byte, o *outcome) {
 	own, ours := o.place.Addr, netip.MustParsePrefix("10.77.0.0/24")
 	yi, _ := netip.AddrFromSlice(got.YourIPAddr.To4())
 	ci, _ := netip.AddrFromSlice(got.ClientIPAddr.To4())
-	to := Route(&o.class, d.Reply)
+	to := Route(&o.class, o.link, d.Reply)
 	switch got.MessageType() {
 	case dhcpv4.MessageTypeNak:
 		if !yi.IsUnspecified() || !ci.IsUnspecified() || !got.ServerIPAddr.IsUnspecified() || got.Options.Has(dhcpv4.OptionIPAddressLeaseTime) || got.Options.Has(dhcpv4.OptionSubnetMask) {

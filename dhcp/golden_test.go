@@ -108,6 +108,8 @@ func (s *story) world(t testing.TB) world {
 	link := struct {
 		Networks     []netip.Prefix
 		Source, Dest netip.Addr
+		SourcePort   uint16
+		ProxyPort    bool
 		RouteSource  netip.Addr
 	}{
 		Networks: []netip.Prefix{netip.MustParsePrefix("10.77.0.1/24")},
@@ -119,7 +121,7 @@ func (s *story) world(t testing.TB) world {
 		s.decode(t, "subnets", &w.view.Nets)
 	}
 	s.decode(t, "link", &link)
-	w.link = Link{Networks: link.Networks, Source: link.Source, Dest: link.Dest, RouteSource: func(netip.Addr) netip.Addr { return link.RouteSource }}
+	w.link = Link{Networks: link.Networks, Source: link.Source, Dest: link.Dest, SourcePort: link.SourcePort, ProxyPort: link.ProxyPort, RouteSource: func(netip.Addr) netip.Addr { return link.RouteSource }}
 	if _, ok := s.sections["boot"]; ok {
 		w.boot = &hardware.Boot{ID: "01BOOT"}
 		s.decode(t, "boot", w.boot)
@@ -133,9 +135,11 @@ type outcome struct {
 	place    Place
 	decision Decision
 	located  bool
+	link     Link
 }
 
 func (w world) decide(packet []byte) (o outcome) {
+	o.link = w.link
 	if o.class, o.decision.Reason = Classify(packet); o.decision.Reason != "" {
 		return o
 	}
@@ -145,7 +149,7 @@ func (w world) decide(packet []byte) (o outcome) {
 	}
 	o.located = true
 	var boot *hardware.Boot
-	if needsBoot(&o.class) {
+	if needsBoot(&o.class, w.link) {
 		if boot = w.boot; boot == nil {
 			boot = &hardware.Boot{ID: "01BOOT", Next: hardware.Next{Target: hardware.TargetWorker, Reason: hardware.ReasonWorkflowActive}}
 		}
@@ -173,6 +177,12 @@ func (o outcome) words() string {
 	}
 	if d.Boot != "" {
 		line("boot", "%s %q", d.Boot, d.File)
+		if d.BootDetail != "" {
+			line("which", "%s", d.BootDetail)
+		}
+	}
+	if d.Client.IsValid() {
+		line("client", "%s", d.Client)
 	}
 	if d.Lease != nil {
 		lease, _ := json.Marshal(d.Lease)
@@ -182,7 +192,7 @@ func (o outcome) words() string {
 		line("reply", "silence")
 		return b.String()
 	}
-	to := Route(&o.class, d.Reply)
+	to := Route(&o.class, o.link, d.Reply)
 	line("to", "%s at layer 2 %s", to.To, to.MAC)
 	line("reply", "%d bytes", len(d.Reply.ToBytes()))
 	b.WriteString(strings.ReplaceAll(d.Reply.Summary(), "\x00", `\0`))
@@ -242,7 +252,8 @@ func TestGoldenReasons(t *testing.T) {
 		hardware.ReasonOtherServer, hardware.ReasonWrongAddress, hardware.ReasonNoServerAddress, hardware.ReasonTwoAddresses,
 		hardware.ReasonOffered, hardware.ReasonAcked, hardware.ReasonInformed, hardware.ReasonReleased, hardware.ReasonDeclined,
 		hardware.ReasonBootProgram, hardware.ReasonBootScript, hardware.ReasonUnknownFirmware, hardware.ReasonProgramLoop,
-		hardware.ReasonProvisioned,
+		hardware.ReasonProvisioned, hardware.ReasonNoProgram, hardware.ReasonSecureHTTP, hardware.ReasonOwnNeedsIPXE,
+		hardware.ReasonProxyOffered, hardware.ReasonProxyAnswered, hardware.ReasonProxySilent,
 	} {
 		want[r] = true
 	}

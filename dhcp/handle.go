@@ -55,7 +55,7 @@ func (s *Server) answer(ctx context.Context, j *job, gone *losses) (parked bool)
 	}
 	store, cancel := context.WithTimeout(ctx, storeTimeout)
 	defer cancel()
-	if reason == "" && p.Pooled() && c.Type != dhcpv4.MessageTypeInform {
+	if reason == "" && p.Pooled() && !j.link.ProxyPort && c.Type != dhcpv4.MessageTypeInform {
 		if parked, reason, detail = s.lend(store, &c, j, &p, gone, now); parked {
 			return true
 		}
@@ -66,8 +66,8 @@ func (s *Server) answer(ctx context.Context, j *job, gone *losses) (parked bool)
 		return false
 	}
 	var boot *hardware.Boot
-	if needsBoot(&c) {
-		b, err := s.boot(store, &c, &p)
+	if needsBoot(&c, j.link) {
+		b, err := s.boot(store, &c, j.link, &p)
 		o.Boot = b.ID
 		if err != nil && (b.Next.Target == "" || b.Next.Netboots()) {
 			s.tell(&c, j, &p, o, Decision{Reason: hardware.ReasonStoreFailed, Detail: err.Error()})
@@ -102,9 +102,12 @@ func (s *Server) answer(ctx context.Context, j *job, gone *losses) (parked bool)
 }
 
 // boot finds or starts the boot a packet belongs to.
-func (s *Server) boot(ctx context.Context, c *Class, p *Place) (hardware.Boot, error) {
-	if c.Type == dhcpv4.MessageTypeRequest {
-		if b, ok := s.Boots.Current(p.UID(), c.MAC); ok {
+func (s *Server) boot(ctx context.Context, c *Class, link Link, p *Place) (hardware.Boot, error) {
+	if c.Type != dhcpv4.MessageTypeDiscover || link.ProxyPort {
+		// Firmware comes to port 4011 before it has a program: where one was sent
+		// already, its DISCOVER was missed.
+		b, ok := s.Boots.Current(p.UID(), c.MAC)
+		if ok && (!link.ProxyPort || c.IPXE() || b.Phase < hardware.PhaseProgram) {
 			return b, nil
 		}
 	}
@@ -115,29 +118,32 @@ func (s *Server) boot(ctx context.Context, c *Class, p *Place) (hardware.Boot, e
 
 // persist makes durable what the reply will promise.
 func (s *Server) persist(ctx context.Context, c *Class, p *Place, boot *hardware.Boot, d *Decision, gone *losses, now time.Time) error {
-	if d.Lease == nil {
-		return nil
-	}
-	if err := s.Leases.Confirm(ctx, *d.Lease); err != nil {
-		return err
-	}
-	s.settle(p, d.Lease.MAC, gone, now)
-	if d.Drop {
-		if err := s.Leases.Delete(ctx, d.Lease.Subnet, c.MAC); err != nil {
+	client := d.Client
+	if d.Lease != nil {
+		if err := s.Leases.Confirm(ctx, *d.Lease); err != nil {
 			return err
 		}
-		s.settle(p, c.MAC, gone, now)
+		s.settle(p, d.Lease.MAC, gone, now)
+		if d.Drop {
+			if err := s.Leases.Delete(ctx, d.Lease.Subnet, c.MAC); err != nil {
+				return err
+			}
+			s.settle(p, c.MAC, gone, now)
+		}
+		if d.Type() == dhcpv4.MessageTypeAck {
+			client = p.Addr
+		}
 	}
-	if boot == nil || d.Type() != dhcpv4.MessageTypeAck {
+	if boot == nil || !client.IsValid() {
 		return nil
 	}
 	return s.Boots.Acked(ctx, Acked{
-		Hardware: p.UID(), Boot: boot.ID, Client: p.Addr, Server: p.Server, Program: d.Boot == hardware.ReasonBootProgram,
+		Hardware: p.UID(), Boot: boot.ID, Client: client, Server: p.Server, Program: d.Boot == hardware.ReasonBootProgram,
 	})
 }
 
 func (s *Server) send(c *Class, j *job, p *Place, d *Decision, since time.Time) {
-	err := s.transmit(j.port, Route(c, d.Reply), p.Server, d.Reply.ToBytes())
+	err := s.transmit(j.port, Route(c, j.link, d.Reply), replyFrom(j.link, p), d.Reply.ToBytes())
 	s.Metrics.sent(d.Type(), err, s.Now().Sub(since))
 	if err != nil {
 		s.Log.Warn("dhcp reply not sent", "mac", c.MAC, "interface", j.port.name, "error", err)
@@ -168,7 +174,16 @@ func (s *Server) tell(c *Class, j *job, p *Place, o Observation, d Decision) {
 			level = slog.LevelDebug
 		}
 	}
+	// An operating system beside another server asks all its life. What it says to that
+	// one when it starts, its REQUEST, shows that it is up.
+	quiet := p.Proxied() && !c.Netboots()
+	if quiet {
+		level = slog.LevelDebug
+	}
 	s.Log.LogAttrs(context.Background(), level, "dhcp", attrs...)
+	if quiet && c.Type != dhcpv4.MessageTypeRequest {
+		return
+	}
 	o.Reason, o.Detail = d.Reason, d.Detail
 	s.Boots.Observe(o)
 	if d.Reason == hardware.ReasonDeclined {
@@ -177,6 +192,9 @@ func (s *Server) tell(c *Class, j *job, p *Place, o Observation, d Decision) {
 	}
 	if d.Boot != "" {
 		o.Reason, o.Detail = d.Boot, d.File
+		if d.BootDetail != "" {
+			o.Detail = d.BootDetail
+		}
 		s.Boots.Observe(o)
 	}
 }

@@ -2,6 +2,7 @@ package dhcp
 
 import (
 	"net/netip"
+	"slices"
 	"strings"
 	"time"
 
@@ -22,8 +23,11 @@ type View interface {
 type Link struct {
 	// Networks are the interface's IPv4 addresses with their prefix lengths.
 	Networks []netip.Prefix
-	// Source and Dest are the packet's IP addresses.
+	// Source and Dest are the packet's IP addresses, SourcePort is its sender's port.
 	Source, Dest netip.Addr
+	SourcePort   uint16
+	// ProxyPort: it came to port 4011, not 67.
+	ProxyPort bool
 	// RouteSource is our address towards a host that is not on the link. Nil, or the
 	// zero Addr: there is none.
 	RouteSource func(to netip.Addr) netip.Addr
@@ -90,6 +94,9 @@ func Locate(c *Class, link Link, v View) (p Place, r hardware.Reason, detail str
 			return p, hardware.ReasonNICOff, ""
 		}
 	}
+	if !fromRelay(c, link, v.Subnets()) {
+		return p, hardware.ReasonNoSubnet, "relay " + c.GIAddr.String()
+	}
 	p.Subnet = pickSubnet(c, link, p.NIC, v.Subnets())
 	switch {
 	case p.Subnet == nil && !known:
@@ -128,6 +135,9 @@ func pickSubnet(c *Class, link Link, n hardware.NIC, all []*hardware.Subnet) *ha
 	}
 	if !at.IsValid() && c.CIAddr.IsValid() && link.Dest.IsValid() && !link.isBroadcast() {
 		at = c.CIAddr
+	}
+	if !at.IsValid() && link.ProxyPort {
+		at = link.from()
 	}
 	var found *hardware.Subnet
 	for _, s := range all {
@@ -191,12 +201,37 @@ func serverAddr(c *Class, link Link, s *hardware.Subnet) (netip.Addr, hardware.R
 	if !far.IsValid() {
 		far = c.CIAddr
 	}
+	if !far.IsValid() && link.ProxyPort {
+		far = link.from()
+	}
 	if far.IsValid() && link.RouteSource != nil {
 		if a := link.RouteSource(far); a.Is4() {
 			return a, "", ""
 		}
 	}
 	return netip.Addr{}, hardware.ReasonNoServerAddress, "set advertise of subnet " + s.Meta.Name
+}
+
+// fromRelay reports whether replies may go to the relay's address, or there is none.
+// A relay stands in a Subnet that we know (one with mode off will do), or it is who
+// sent the packet: whoever can only make up giaddr cannot make us write anywhere.
+func fromRelay(c *Class, link Link, all []*hardware.Subnet) bool {
+	g := c.GIAddr
+	if !g.IsValid() {
+		return true
+	}
+	if !g.IsGlobalUnicast() {
+		return false
+	}
+	return g == link.Source || slices.ContainsFunc(all, func(s *hardware.Subnet) bool { return isHost(s, g) })
+}
+
+// from is the packet's sender; the zero Addr where it has no address yet.
+func (l Link) from() netip.Addr {
+	if !l.Source.Is4() || l.Source.IsUnspecified() {
+		return netip.Addr{}
+	}
+	return l.Source
 }
 
 // isBroadcast reports whether the packet was sent to everybody on the link.

@@ -55,6 +55,7 @@ const (
 	pxeDiscovery       = 6
 	pxeMenu            = 9
 	pxePrompt          = 10
+	pxeBootItem        = 71
 	pxeDiscoveryBypass = 1 << 3
 	pxeDiscoverNobody  = 1<<0 | 1<<1
 )

@@ -15,6 +15,8 @@ import (
 	"github.com/rackstrap/rackstrap/hardware"
 )
 
+var errInUse = errors.New("in use")
+
 const (
 	// maxPacket is the largest request that is read; longer ones are cut and then
 	// refused as malformed.
@@ -27,11 +29,12 @@ const (
 	reopenEvery = 5 * time.Second
 )
 
-// port is one interface we answer on, with its socket.
+// port is one UDP port of one interface that we answer on, with its socket.
 type port struct {
-	s    *Server
-	name string
-	kick chan struct{} // capacity 1: the interface changed
+	s      *Server
+	name   string        // of the interface
+	number uint16        // ServerPort or ProxyPort
+	kick   chan struct{} // capacity 1: the interface changed
 
 	mu       sync.Mutex
 	conn     *net.UDPConn // nil while the interface is away
@@ -40,8 +43,8 @@ type port struct {
 	networks []netip.Prefix
 }
 
-func newPort(s *Server, name string) *port {
-	return &port{s: s, name: name, kick: make(chan struct{}, 1)}
+func newPort(s *Server, name string, number uint16) *port {
+	return &port{s: s, name: name, number: number, kick: make(chan struct{}, 1)}
 }
 
 // open binds the interface's socket and reads its addresses.
@@ -51,7 +54,7 @@ func (p *port) open(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
-		conn, err := listen(ctx, p.name)
+		conn, err := listen(ctx, p.name, p.number)
 		if err != nil {
 			return err
 		}
@@ -95,25 +98,25 @@ func lookup(name string) (int, hardware.MAC, []netip.Prefix, error) {
 	return ifi.Index, hardware.MAC(ifi.HardwareAddr), out, nil
 }
 
-// listen opens the server port on one interface. Bound to the device it hears
+// listen opens a port on one interface. Bound to the device it hears
 // broadcasts and what is sent to any of our addresses there, and leaves the port
 // on other interfaces to others.
-func listen(ctx context.Context, name string) (*net.UDPConn, error) {
+func listen(ctx context.Context, name string, number uint16) (*net.UDPConn, error) {
 	lc := net.ListenConfig{Control: func(_, _ string, rc syscall.RawConn) error {
 		var err error
 		cerr := rc.Control(func(fd uintptr) { err = setOptions(int(fd), name) })
 		return errors.Join(cerr, err)
 	}}
-	pc, err := lc.ListenPacket(ctx, "udp4", fmt.Sprintf("0.0.0.0:%d", ServerPort))
+	pc, err := lc.ListenPacket(ctx, "udp4", fmt.Sprintf("0.0.0.0:%d", number))
 	switch {
 	case err == nil:
 		return pc.(*net.UDPConn), nil
 	case errors.Is(err, unix.EADDRINUSE):
-		return nil, fmt.Errorf("UDP port %d on %s: in use by %s (stop it, or leave %s out of dhcp.interfaces)", ServerPort, name, portOwner(ServerPort), name)
+		return nil, fmt.Errorf("UDP port %d on %s: %w by %s (stop it, or leave %s out of interfaces)", number, name, errInUse, portOwner(number), name)
 	case errors.Is(err, unix.EACCES), errors.Is(err, unix.EPERM):
-		return nil, fmt.Errorf("UDP port %d on %s: not permitted (run as root, or with CAP_NET_BIND_SERVICE, CAP_NET_RAW and CAP_NET_ADMIN)", ServerPort, name)
+		return nil, fmt.Errorf("UDP port %d on %s: not permitted (run as root, or with CAP_NET_BIND_SERVICE, CAP_NET_RAW and CAP_NET_ADMIN)", number, name)
 	}
-	return nil, fmt.Errorf("UDP port %d on %s: %w", ServerPort, name, err)
+	return nil, fmt.Errorf("UDP port %d on %s: %w", number, name, err)
 }
 
 func setOptions(fd int, name string) error {
@@ -142,7 +145,7 @@ func (p *port) run(ctx context.Context) {
 			if ctx.Err() != nil {
 				return
 			}
-			p.s.Log.Warn("dhcp interface lost", "interface", p.name, "error", err)
+			p.s.Log.Warn("dhcp interface lost", "interface", p.name, "port", p.number, "error", err)
 		}
 		select {
 		case <-ctx.Done():
@@ -151,10 +154,10 @@ func (p *port) run(ctx context.Context) {
 		case <-time.After(reopenEvery):
 		}
 		if err := p.open(ctx); err != nil {
-			p.s.Log.Debug("dhcp interface still away", "interface", p.name, "error", err)
+			p.s.Log.Debug("dhcp interface still away", "interface", p.name, "port", p.number, "error", err)
 			continue
 		}
-		p.s.Log.Info("dhcp interface is back", "interface", p.name)
+		p.s.Log.Info("dhcp interface is back", "interface", p.name, "port", p.number)
 	}
 	p.close()
 }
@@ -173,8 +176,8 @@ func (p *port) read(ctx context.Context, conn *net.UDPConn) error {
 		}
 		j.n, j.port = n, p
 		j.link = Link{
-			Networks: p.addresses(), Source: from.Addr().Unmap(), Dest: packetDest(oob[:oobn]),
-			RouteSource: p.routeSource,
+			Networks: p.addresses(), Source: from.Addr().Unmap(), SourcePort: from.Port(), Dest: packetDest(oob[:oobn]),
+			ProxyPort: p.number == ProxyPort, RouteSource: p.routeSource,
 		}
 		p.s.enqueue(j)
 	}
@@ -203,7 +206,7 @@ func (p *port) send(d Destination, from netip.Addr, payload []byte) error {
 	conn, index := p.conn, p.index
 	p.mu.Unlock()
 	if !d.MAC.IsZero() {
-		return p.s.tx.Send(index, unix.ETH_P_IP, d.MAC, frame(netip.AddrPortFrom(from, ServerPort), d.To, payload))
+		return p.s.tx.Send(index, unix.ETH_P_IP, d.MAC, frame(netip.AddrPortFrom(from, p.number), d.To, payload))
 	}
 	if conn == nil {
 		return fmt.Errorf("interface %s is away", p.name)

@@ -24,6 +24,15 @@ type Destination struct {
 	MAC hardware.MAC
 }
 
+// replyFrom is the address of ours that a reply leaves from: as the client knows us,
+// and on port 4011 the one that it asked, which some firmware compares.
+func replyFrom(link Link, p *Place) netip.Addr {
+	if link.ProxyPort && link.has(link.Dest) {
+		return link.Dest
+	}
+	return p.Server
+}
+
 var broadcastMAC = hardware.MAC{0xff, 0xff, 0xff, 0xff, 0xff, 0xff}
 
 // Route finds the destination of a reply by RFC 2131 section 4.1: the relay; for
@@ -32,9 +41,15 @@ var broadcastMAC = hardware.MAC{0xff, 0xff, 0xff, 0xff, 0xff, 0xff}
 //
 // The address in use is the one in the reply, which Decide has checked: ciaddr as
 // the client wrote it could make us write to anybody.
-func Route(c *Class, reply *dhcpv4.DHCPv4) Destination {
+func Route(c *Class, link Link, reply *dhcpv4.DHCPv4) Destination {
 	everybody := Destination{To: netip.AddrPortFrom(limitedBroadcast, ClientPort), MAC: broadcastMAC}
 	switch {
+	case link.ProxyPort:
+		// To whoever asked, where Decide has checked the address. Nobody relays this port.
+		if from := link.from(); from.IsValid() {
+			return Destination{To: netip.AddrPortFrom(from, link.SourcePort)}
+		}
+		return everybody
 	case c.GIAddr.IsValid():
 		return Destination{To: netip.AddrPortFrom(c.GIAddr, ServerPort)}
 	case reply.MessageType() == dhcpv4.MessageTypeNak:
@@ -43,9 +58,9 @@ func Route(c *Class, reply *dhcpv4.DHCPv4) Destination {
 	if a, _ := netip.AddrFromSlice(reply.ClientIPAddr.To4()); a.IsValid() && !a.IsUnspecified() {
 		return Destination{To: netip.AddrPortFrom(a, ClientPort)}
 	}
-	if c.Broadcast {
+	yiaddr, _ := netip.AddrFromSlice(reply.YourIPAddr.To4())
+	if c.Broadcast || yiaddr.IsUnspecified() { // a proxy offer has no address
 		return everybody
 	}
-	yiaddr, _ := netip.AddrFromSlice(reply.YourIPAddr.To4())
 	return Destination{To: netip.AddrPortFrom(yiaddr, ClientPort), MAC: c.MAC}
 }

@@ -7,6 +7,7 @@ import (
 	"hash/maphash"
 	"log/slog"
 	"net/netip"
+	"slices"
 	"sync"
 	"time"
 
@@ -163,7 +164,7 @@ func New(c Config) (*Server, error) {
 			return nil, fmt.Errorf("dhcp: interface %s is listed twice", name)
 		}
 		seen[name] = true
-		s.ports = append(s.ports, newPort(s, name))
+		s.ports = append(s.ports, newPort(s, name, ServerPort), newPort(s, name, ProxyPort))
 	}
 	return s, nil
 }
@@ -183,7 +184,7 @@ func (s *Server) Run(ctx context.Context) error {
 	defer s.tx.Close()
 	for _, p := range s.ports {
 		defer p.close()
-		if err := p.open(ctx); err != nil {
+		if err := p.open(ctx); err != nil && !s.spares(p, err) {
 			return err
 		}
 	}
@@ -214,6 +215,16 @@ func (s *Server) Run(ctx context.Context) error {
 	close(s.ready)
 	wg.Wait() // they all end with ctx; only then may the sockets go
 	return nil
+}
+
+// spares reports whether we can do without a port that another process has: 4011, as
+// long as no Subnet is in mode proxy. It is tried again until it is free.
+func (s *Server) spares(p *port, err error) bool {
+	if p.number != ProxyPort || !errors.Is(err, errInUse) || slices.ContainsFunc(s.View.Subnets(), (*hardware.Subnet).Proxy) {
+		return false
+	}
+	s.Log.Warn("no answers on port 4011, which Subnets of mode proxy need", "interface", p.name, "error", err)
+	return true
 }
 
 // work answers the packets of one queue.

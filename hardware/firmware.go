@@ -13,7 +13,7 @@ const (
 	FirmwareHTTPARM Firmware = "uefi-http-arm64" // arch 19
 	FirmwareIPXE    Firmware = "ipxe"            // any iPXE that can fetch over HTTP
 	FirmwareIPXEMin Firmware = "ipxe-nohttp"     // an iPXE that cannot
-	FirmwareUnknown Firmware = "unknown"         // netboots, architecture not known to us
+	FirmwareUnknown Firmware = "unknown"         // netboots, and we have no boot program for its architecture
 )
 
 // Chain is how a firmware is led to our kernel.

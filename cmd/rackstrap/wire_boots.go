@@ -63,7 +63,8 @@ func (b dhcpBoots) Observe(o dhcp.Observation) {
 		return
 	}
 	b.engine.Observe(h, o.Boot, o.Reason, o.Detail, 0, 0)
-	if o.Reason == hardware.ReasonAcked && o.Firmware == hardware.FirmwareNone && h.Status.State == hardware.StateProvisioned {
+	asked := o.Reason == hardware.ReasonAcked || o.Reason == hardware.ReasonProxySilent // us, or the other server
+	if asked && o.Firmware == hardware.FirmwareNone && h.Status.State == hardware.StateProvisioned {
 		// no firmware, and our worker is not booted any more: it is the system itself
 		if m, ok := b.view.Machine(o.Hardware); ok && m.Boot != nil {
 			if err := b.engine.OSSeen(context.Background(), h, m.Boot.ID); err != nil {
