@@ -4,6 +4,7 @@ import (
 	"context"
 	"net/netip"
 	"os"
+	"path"
 	"strings"
 	"time"
 
@@ -17,6 +18,9 @@ type Scripts interface {
 	// ReasonSentToDisk, ReasonUnknownMachine and so on. Asking never uses anything
 	// up: HEAD asks too.
 	Script(ctx context.Context, mac hardware.MAC, client netip.Addr) (ScriptInput, hardware.Reason)
+	// Asks is the MAC whose boot has that address, for what is asked for without a MAC;
+	// ok is false where no boot has it.
+	Asks(ctx context.Context, client netip.Addr) (mac hardware.MAC, ok bool)
 	// Observe is told what a client was sent or refused. It must not block.
 	Observe(ctx context.Context, o Observation)
 }
@@ -51,8 +55,21 @@ func SentReason(name string) (r hardware.Reason, ok bool) {
 		return hardware.ReasonKernelSent, true
 	case strings.HasPrefix(base, "initramfs-"):
 		return hardware.ReasonInitramfsSent, true
-	case strings.HasPrefix(base, "grub/"):
+	case strings.HasPrefix(base, "grub/"), isAutoexec(base):
 		return "", false
 	}
 	return hardware.ReasonProgramSent, true
+}
+
+// autoexec is the file that iPXE 2 looks for beside itself.
+const autoexec = "autoexec.ipxe"
+
+func isAutoexec(name string) bool { return name == autoexec || strings.HasSuffix(name, "/"+autoexec) }
+
+// Tried reports whether boot loaders try that name whether or not it is there: shim its
+// revocations and certificates, GRUB its modules' lists and a configuration by CPU.
+func Tried(name string) bool {
+	dir, base := path.Split(strings.TrimLeft(name, "/"))
+	return strings.HasPrefix(base, "revocations") || strings.HasPrefix(base, "shim_certificate_") ||
+		strings.HasPrefix(dir, "grub/") && (strings.HasSuffix(base, ".lst") || base == "grub.cfg" || strings.HasSuffix(base, ".mo"))
 }

@@ -46,6 +46,13 @@ func (b *fakeBackend) Script(_ context.Context, mac hardware.MAC, client netip.A
 	return in, hardware.ReasonScriptSent
 }
 
+func (b *fakeBackend) Asks(_ context.Context, client netip.Addr) (hardware.MAC, bool) {
+	if client != netip.MustParseAddr("127.0.0.1") {
+		return hardware.MAC{}, false
+	}
+	return workerInput().MAC, true
+}
+
 func (b *fakeBackend) Observe(ctx context.Context, o Observation) {
 	if ctx.Err() != nil {
 		o.Reason = "observed with an ended context"

@@ -32,6 +32,6 @@ func (h *handler) image(w *sender, r *http.Request) error {
 	if err := setRate(r, 0); err != nil {
 		return h.refuse(w, r, "image "+digest, err)
 	}
-	h.content(w, r, digest, info.ModTime(), f)
+	h.content(w, r, digest, digest, info.ModTime(), f)
 	return nil
 }

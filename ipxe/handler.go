@@ -1,7 +1,10 @@
 package ipxe
 
 import (
+	"bytes"
 	"context"
+	"crypto/sha256"
+	"encoding/hex"
 	"errors"
 	"fmt"
 	"io"
@@ -11,6 +14,7 @@ import (
 	"net/http"
 	"net/netip"
 	"net/url"
+	"path"
 	"strings"
 	"time"
 
@@ -33,8 +37,10 @@ type handler struct {
 // NewHandler is the HTTP side of netbooting:
 //
 //	/ipxe/script/{mac}/auto.ipxe  the boot script of a machine
-//	/ipxe/{program}               boot programs
+//	/ipxe/{program}               boot programs, and boot disks made of them
+//	/ipxe/…/autoexec.ipxe         the boot script of whoever asks, for iPXE 2
 //	/boot/{file}                  kernel and initramfs
+//	/grub/…                       what GRUB asks for by TFTP too, where it has HTTP
 //	/images/{sha256}              kept images
 //
 // GET and HEAD only. A MAC that no record has gets status 200 and a script that
@@ -54,6 +60,8 @@ func newHandler(assets *Assets, backend Backend, pacing Pacing, log *slog.Logger
 	r.Get("/ipxe/script/{mac}/auto.ipxe", h.serve(h.script))
 	r.Get("/ipxe/*", h.serve(h.program))
 	r.Get("/boot/{file}", h.serve(h.bootFile))
+	r.Get("/grub/grub.cfg", h.serve(h.grubConfig))
+	r.Get("/grub/machine/{mac}", h.serve(h.grubMachine))
 	r.Get("/images/{digest}", h.serve(h.image))
 	r.NotFound(h.serve(func(w *sender, r *http.Request) error {
 		return h.refuse(w, r, r.URL.Path, fs.ErrNotExist)
@@ -75,19 +83,27 @@ func (h *handler) serve(f func(*sender, *http.Request) error) http.HandlerFunc {
 
 // script serves a machine's boot script.
 func (h *handler) script(w *sender, r *http.Request) error {
-	start := time.Now()
 	mac, err := hardware.ParseMAC(param(r, "mac"))
 	if err != nil {
 		h.observe(r, Observation{Reason: hardware.ReasonBadName, Detail: err.Error()})
 		http.Error(w, err.Error(), http.StatusBadRequest)
 		return nil
 	}
-	in, reason := h.backend.Script(r.Context(), mac, client(r))
-	in.MAC = mac
+	return h.sendScript(w, r, mac, Script)
+}
+
+// sendScript answers with what write makes for a machine; for a MAC of zeros it says
+// that nobody knows who asks.
+func (h *handler) sendScript(w *sender, r *http.Request, mac hardware.MAC, write func(ScriptInput) ([]byte, error)) error {
+	start := time.Now()
+	in, reason := ask(r.Context(), h.backend, mac, client(r))
 	if !in.HTTP.IsValid() {
 		in.HTTP = local(r)
 	}
-	body, err := Script(in)
+	if in.Next.Target == hardware.TargetCustom && strings.HasPrefix(r.URL.Path, "/grub/") {
+		reason = hardware.ReasonOwnNeedsIPXE
+	}
+	body, err := write(in)
 	w.Header().Set("Content-Type", "text/plain; charset=utf-8")
 	w.Header().Set("Content-Length", fmt.Sprint(len(body)))
 	w.Header().Set("X-Rackstrap-Reason", plain(string(reason)))
@@ -101,13 +117,62 @@ func (h *handler) script(w *sender, r *http.Request) error {
 	return err
 }
 
+// grubConfig serves the first file that GRUB asks for.
+func (h *handler) grubConfig(w *sender, r *http.Request) error {
+	f, err := h.assets.Open("grub/grub.cfg")
+	if err == nil {
+		defer f.Close()
+		_, err = h.send(w, r, "grub/grub.cfg", f)
+		return err
+	}
+	if !errors.Is(err, fs.ErrNotExist) {
+		return h.refuse(w, r, "grub/grub.cfg", err)
+	}
+	body := GrubConfig()
+	sum := sha256.Sum256(body)
+	w.Header().Set("Cache-Control", "no-cache")
+	h.content(w, r, "grub/grub.cfg", hex.EncodeToString(sum[:]), time.Time{}, bytes.NewReader(body))
+	return nil
+}
+
+// grubMachine serves a machine's commands for GRUB.
+func (h *handler) grubMachine(w *sender, r *http.Request) error {
+	mac, err := hardware.ParseMAC(param(r, "mac"))
+	switch {
+	case param(r, "mac") == anyMachine:
+		mac, _ = h.backend.Asks(r.Context(), client(r))
+	case err != nil:
+		return h.refuse(w, r, r.URL.Path, fs.ErrNotExist)
+	}
+	return h.sendScript(w, r, mac, GrubHTTP)
+}
+
 // program serves a boot program. shim asks for its next stage beside itself.
 func (h *handler) program(w *sender, r *http.Request) error {
 	name := param(r, "*")
+	if isAutoexec(name) {
+		return h.autoexec(w, r, name)
+	}
 	if reason, _ := SentReason(name); reason != hardware.ReasonProgramSent {
 		return h.refuse(w, r, name, fs.ErrNotExist)
 	}
 	return h.asset(w, r, name)
+}
+
+// autoexec serves the operator's autoexec.ipxe of that name, else the boot script of
+// whoever asks.
+func (h *handler) autoexec(w *sender, r *http.Request, name string) error {
+	f, err := h.assets.Open(name)
+	if err == nil {
+		defer f.Close()
+		_, err = h.send(w, r, name, f)
+		return err
+	}
+	if !errors.Is(err, fs.ErrNotExist) {
+		return h.refuse(w, r, name, err)
+	}
+	mac, _ := h.backend.Asks(r.Context(), client(r))
+	return h.sendScript(w, r, mac, Autoexec)
 }
 
 // bootFile serves kernel and initramfs.
@@ -122,19 +187,15 @@ func (h *handler) bootFile(w *sender, r *http.Request) error {
 func (h *handler) asset(w *sender, r *http.Request, name string) error {
 	start := time.Now()
 	f, err := h.assets.Open(name)
+	if _, disk := bootDisks[strings.TrimLeft(name, "/")]; disk && errors.Is(err, fs.ErrNotExist) {
+		f, err = h.assets.bootDisk(strings.TrimLeft(name, "/"), local(r).Addr())
+	}
 	if err != nil {
 		return h.refuse(w, r, name, err)
 	}
 	defer f.Close()
-	sum, err := f.SHA256()
-	if err != nil {
-		return h.refuse(w, r, name, err)
-	}
-	w.Header().Set("Cache-Control", "no-cache") // the name stays, the content changes
-	defer h.pace(w, r, name, f.Size())()
-	h.content(w, r, sum, time.Time{}, f)
-	if r.Method != http.MethodGet || w.status != http.StatusOK {
-		return nil
+	if ok, err := h.send(w, r, name, f); !ok || r.Method != http.MethodGet || w.status != http.StatusOK {
+		return err
 	}
 	o := Observation{Detail: name, Bytes: w.bytes, Took: time.Since(start)}
 	o.Reason, _ = SentReason(name)
@@ -144,6 +205,18 @@ func (h *handler) asset(w *sender, r *http.Request, name string) error {
 	}
 	h.observe(r, o)
 	return nil
+}
+
+// send answers with an asset, at the pace of its client; false: it could not be read.
+func (h *handler) send(w *sender, r *http.Request, name string, f *Asset) (bool, error) {
+	sum, err := f.SHA256()
+	if err != nil {
+		return false, h.refuse(w, r, name, err)
+	}
+	w.Header().Set("Cache-Control", "no-cache") // the name stays, the content changes
+	defer h.pace(w, r, name, f.Size())()
+	h.content(w, r, name, sum, time.Time{}, f)
+	return true, nil
 }
 
 // pace has what follows sent at the pace of its client, in its turn; done ends that.
@@ -161,10 +234,19 @@ func (h *handler) pace(w *sender, r *http.Request, name string, size int64) (don
 	return w.turn.leave
 }
 
+// types are the media types that UEFI HTTP boot goes by (UEFI 2.10 section 24.7.3.1).
+var types = map[string]string{
+	".efi": "application/efi", ".img": "application/vnd.efi-img", ".iso": "application/vnd.efi-iso",
+}
+
 // content answers with a file whose SHA-256 is its ETag, ranges and conditions
 // included.
-func (h *handler) content(w *sender, r *http.Request, sum string, modified time.Time, f io.ReadSeeker) {
-	w.Header().Set("Content-Type", "application/octet-stream")
+func (h *handler) content(w *sender, r *http.Request, name, sum string, modified time.Time, f io.ReadSeeker) {
+	kind := types[strings.ToLower(path.Ext(name))]
+	if kind == "" {
+		kind = "application/octet-stream"
+	}
+	w.Header().Set("Content-Type", kind)
 	w.Header().Set("ETag", `"`+sum+`"`)
 	http.ServeContent(w, r, "", modified, f)
 }
@@ -175,6 +257,7 @@ func (h *handler) refuse(w *sender, r *http.Request, name string, err error) err
 	switch {
 	case errors.Is(err, ErrAssetName):
 		h.observe(r, Observation{Reason: hardware.ReasonBadName, Detail: name})
+	case errors.Is(err, fs.ErrNotExist) && Tried(name):
 	case errors.Is(err, fs.ErrNotExist):
 		h.observe(r, Observation{Reason: hardware.ReasonFileNotFound, Detail: name})
 	default:

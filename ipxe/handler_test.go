@@ -33,6 +33,11 @@ func requests(script, unknown string) map[string]request {
 		return []Observation{{Reason: r, Detail: detail}}
 	}
 	scriptSent := []Observation{{MAC: mac, Reason: hardware.ReasonScriptSent, Bytes: int64(len(script))}}
+	count := func(write func(ScriptInput) ([]byte, error)) int64 {
+		body, _ := write(workerInput())
+		return int64(len(body))
+	}
+	autoexecSize, grubSize := count(Autoexec), count(GrubHTTP)
 	const program, kernel = "embedded snponly.efi", "embedded vmlinuz-amd64"
 	rng := http.Header{"Range": {"bytes=2-5"}}
 	return map[string]request{
@@ -48,7 +53,16 @@ func requests(script, unknown string) map[string]request {
 		"program":           {path: "/ipxe/snponly.efi", status: 200, body: program, seen: sent(hardware.ReasonProgramSent, "snponly.efi", len(program))},
 		"program, HEAD":     {method: "HEAD", path: "/ipxe/snponly.efi", status: 200},
 		"program, range":    {path: "/ipxe/snponly.efi", header: rng, status: 206, body: program[2:6]},
-		"program, missing":  {path: "/ipxe/revocations.efi", status: 404, prefix: "no such file", seen: refused(hardware.ReasonFileNotFound, "revocations.efi")},
+		"program, missing":  {path: "/ipxe/nothing.efi", status: 404, prefix: "no such file", seen: refused(hardware.ReasonFileNotFound, "nothing.efi")},
+		"program, tried":    {path: "/ipxe//revocations_sku.efi", status: 404, prefix: "no such file"},
+		"autoexec":          {path: "/ipxe/autoexec.ipxe", status: 200, prefix: "#!ipxe\n# Rackstrap: an iPXE that reads autoexec.ipxe", seen: []Observation{{MAC: mac, Reason: hardware.ReasonScriptSent, Bytes: autoexecSize}}},
+		"autoexec, beside":  {path: "/ipxe/vendor//autoexec.ipxe", status: 200, prefix: "#!ipxe\n# Rackstrap: an iPXE that reads autoexec.ipxe", seen: []Observation{{MAC: mac, Reason: hardware.ReasonScriptSent, Bytes: autoexecSize}}},
+		"autoexec, HEAD":    {method: "HEAD", path: "/ipxe/autoexec.ipxe", status: 200},
+		"grub.cfg":          {path: "/grub/grub.cfg", status: 200, body: string(GrubConfig())},
+		"GRUB":              {path: "/grub/machine/52:54:00:12:34:56", status: 200, prefix: "# Rackstrap boot script: m1", seen: []Observation{{MAC: mac, Reason: hardware.ReasonScriptSent, Bytes: grubSize}}},
+		"GRUB, whoever":     {path: "/grub/machine/auto", status: 200, prefix: "# Rackstrap boot script: m1", seen: []Observation{{MAC: mac, Reason: hardware.ReasonScriptSent, Bytes: grubSize}}},
+		"GRUB, bad MAC":     {path: "/grub/machine/x", status: 404, prefix: "no such file", seen: refused(hardware.ReasonFileNotFound, "/grub/machine/x")},
+		"GRUB, modules":     {path: "/grub/x86_64-efi/fs.lst", status: 404, prefix: "no such file"},
 		"program, kernel":   {path: "/ipxe/vmlinuz-amd64", status: 404, prefix: "no such file", seen: refused(hardware.ReasonFileNotFound, "vmlinuz-amd64")},
 		"program, README":   {path: "/ipxe/README.md", status: 404, prefix: "no such file", seen: refused(hardware.ReasonFileNotFound, "README.md")},
 		"program, folder":   {path: "/ipxe/", status: 404, prefix: "no such file", seen: refused(hardware.ReasonFileNotFound, "/ipxe/")},
@@ -141,13 +155,38 @@ func checkHeaders(t *testing.T, tc request, res *http.Response) {
 	}
 	cache := res.Header.Get("Cache-Control")
 	switch {
-	case strings.Contains(tc.path, "/script/"):
+	case strings.Contains(tc.path, "/script/"), strings.Contains(tc.path, "/machine/"), strings.Contains(tc.path, "autoexec"):
 		if cache != "no-store" {
 			t.Errorf("Cache-Control %q", cache)
 		}
 	case res.StatusCode == 200 || res.StatusCode == 206:
 		if etag := res.Header.Get("ETag"); len(etag) != 66 || cache == "" || cache == "no-store" {
 			t.Errorf("ETag %q, Cache-Control %q", etag, cache)
+		}
+	}
+}
+
+// What UEFI HTTP boot is sent, it must take for what it is.
+func TestMediaTypes(t *testing.T) {
+	t.Parallel()
+	_, srv := testHandler(t)
+	for path, want := range map[string]string{
+		"/ipxe/snponly.efi": "application/efi", "/ipxe/shimx64.img": "application/vnd.efi-img", "/ipxe/undionly.kpxe": "application/octet-stream",
+		"/boot/vmlinuz-amd64": "application/octet-stream", "/ipxe/autoexec.ipxe": "text/plain; charset=utf-8",
+	} {
+		for _, method := range []string{http.MethodHead, http.MethodGet} {
+			req, err := http.NewRequest(method, srv.URL+path, nil)
+			if err != nil {
+				t.Fatal(err)
+			}
+			res, err := srv.Client().Do(req)
+			if err != nil {
+				t.Fatal(err)
+			}
+			res.Body.Close()
+			if got := res.Header.Get("Content-Type"); res.StatusCode != 200 || res.ContentLength <= 0 || got != want {
+				t.Errorf("%s %s: %s, %d bytes, type %q, want %q", method, path, res.Status, res.ContentLength, got, want)
+			}
 		}
 	}
 }

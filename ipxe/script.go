@@ -40,6 +40,8 @@ type ScriptInput struct {
 	KernelArgs []string
 	// Own is what the record boots instead; needed where Next is TargetCustom.
 	Own *hardware.OwnScript
+
+	byHTTP bool // see GrubHTTP
 }
 
 // Script is the machine's boot script for iPXE. It always is one: where a value
@@ -47,9 +49,28 @@ type ScriptInput struct {
 // script says so to the person at the console, and the error is the same.
 func Script(in ScriptInput) ([]byte, error) { return render(in, "ipxe") }
 
+// Autoexec is [Script] for an iPXE that finds it as autoexec.ipxe beside itself, as
+// iPXE 2 does: it has no address yet.
+func Autoexec(in ScriptInput) ([]byte, error) {
+	body, err := Script(in)
+	head, herr := execute("autoexec.ipxe.tmpl", &view{})
+	if herr != nil {
+		return nil, herr
+	}
+	_, rest, _ := bytes.Cut(body, []byte("\n"))
+	return append(head, rest...), err
+}
+
 // Grub is the machine's commands for GRUB, as [GrubConfig] asks for them. Result
 // and error are like those of [Script].
 func Grub(in ScriptInput) ([]byte, error) { return render(in, "grub") }
+
+// GrubHTTP is [Grub] for a GRUB that takes kernel and initramfs by HTTP; the one that
+// Debian signed cannot.
+func GrubHTTP(in ScriptInput) ([]byte, error) {
+	in.byHTTP = true
+	return render(in, "grub")
+}
 
 // GrubConfig is grub/grub.cfg, the same for all machines: it hands over to
 // grub/machine/<MAC>.
@@ -64,6 +85,8 @@ func GrubConfig() []byte {
 // shape names the template for in.
 func shape(in *ScriptInput) string {
 	switch {
+	case in.Machine == "" && in.MAC.IsZero():
+		return "nobody"
 	case in.Machine == "":
 		return "unknown"
 	case in.Next.Target == hardware.TargetDisk:
@@ -83,7 +106,8 @@ func shape(in *ScriptInput) string {
 type view struct {
 	Title, Machine, MAC, Why string
 	Base, Script             string // URLs
-	Host, TFTP               string // our address; GRUB's prefix of files at it
+	Host, Files              string // our address; GRUB's prefix of files at it
+	Protocol                 string // TFTP or HTTP
 	Kernel, Initramfs        string // file names
 	Args                     string // kernel command line
 	Words                    []string
@@ -174,7 +198,10 @@ func (v *view) addServer(in *ScriptInput) error {
 	v.Base = "http://" + in.HTTP.String()
 	v.Script = v.Base + ScriptPath(in.MAC)
 	v.Host = a.String()
-	v.TFTP = "(tftp," + v.Host + ")/boot/"
+	v.Files, v.Protocol = "(tftp,"+v.Host+")/boot/", "TFTP"
+	if in.byHTTP {
+		v.Files, v.Protocol = "(http,"+in.HTTP.String()+")/boot/", "HTTP"
+	}
 	return nil
 }
 

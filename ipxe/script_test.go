@@ -47,6 +47,7 @@ func scriptCases() map[string]scriptCase {
 	}
 	return map[string]scriptCase{
 		"worker":  {in: workerInput()},
+		"nobody":  {in: ScriptInput{}},
 		"unknown": {in: with(func(in *ScriptInput) { in.Machine = ""; in.Token = "" })},
 		"disk": {in: with(func(in *ScriptInput) { // nothing but a name and an architecture
 			*in = ScriptInput{MAC: in.MAC, Machine: "m1", Arch: "amd64", Next: hardware.Next{Target: hardware.TargetDisk, Reason: hardware.ReasonProvisioned}}
@@ -116,6 +117,23 @@ func TestScripts(t *testing.T) {
 	}
 }
 
+func TestAutoexec(t *testing.T) {
+	t.Parallel()
+	got, err := Autoexec(workerInput())
+	if err != nil {
+		t.Fatal(err)
+	}
+	golden(t, filepath.Join("testdata", "scripts", "worker.autoexec"), got)
+}
+
+func TestGrubHTTP(t *testing.T) {
+	t.Parallel()
+	got, err := GrubHTTP(workerInput())
+	if err != nil || !strings.Contains(string(got), "linux '(http,10.0.0.1:7080)/boot/vmlinuz-amd64' ") || strings.Contains(string(got), "tftp") {
+		t.Errorf("%v: %s", err, got)
+	}
+}
+
 // TestGrubSyntax lets GRUB itself read what we wrote for it.
 func TestGrubSyntax(t *testing.T) {
 	t.Parallel()
@@ -130,7 +148,15 @@ func TestGrubSyntax(t *testing.T) {
 	if err != nil || len(files) == 0 {
 		t.Fatalf("no golden files: %v", err)
 	}
-	for _, f := range append(files, "scripts/grub.cfg") {
+	disk, err := execute("bootdisk.grub.tmpl", &view{Host: "10.0.0.1"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	onDisk := filepath.Join(t.TempDir(), "grub.cfg")
+	if err := os.WriteFile(onDisk, disk, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for _, f := range append(files, "scripts/grub.cfg", onDisk) {
 		if said, err := exec.Command(check, f).CombinedOutput(); err != nil {
 			t.Errorf("%s: %v: %s", f, err, said)
 		}

@@ -44,8 +44,9 @@ const machinePrefix = "grub/machine/"
 // commands Scripts is told here, when they were read to their end.
 func (t *TFTPFiles) Open(ctx context.Context, client netip.AddrPort, name string) (TFTPFile, error) {
 	name = strings.TrimLeft(name, "/")
+	asking := client.Addr().Unmap().WithZone("")
 	if mac, ok := strings.CutPrefix(name, machinePrefix); ok {
-		return t.machine(ctx, client.Addr().Unmap().WithZone(""), mac)
+		return t.machine(ctx, asking, mac)
 	}
 	asset := name
 	if kernel, ok := strings.CutPrefix(name, "boot/"); ok {
@@ -59,30 +60,54 @@ func (t *TFTPFiles) Open(ctx context.Context, client netip.AddrPort, name string
 		return nil, fmt.Errorf("%w: %w", fs.ErrNotExist, err)
 	case name == "grub/grub.cfg" && errors.Is(err, fs.ErrNotExist):
 		return &memoryFile{Reader: bytes.NewReader(GrubConfig())}, nil
+	case isAutoexec(name) && errors.Is(err, fs.ErrNotExist):
+		mac, _ := t.scripts.Asks(ctx, asking)
+		in, reason := ask(ctx, t.scripts, mac, asking)
+		return t.script(ctx, asking, in, reason, Autoexec), nil
 	}
 	return nil, err
 }
 
+// anyMachine is the name of the commands for whoever asks, by its boot's address.
+const anyMachine = "auto"
+
 // machine is a machine's commands for GRUB. A MAC without a record gets commands
 // that say so.
 func (t *TFTPFiles) machine(ctx context.Context, client netip.Addr, name string) (TFTPFile, error) {
-	start := time.Now()
 	mac, err := hardware.ParseMAC(name)
-	if err != nil {
+	if name == anyMachine {
+		mac, _ = t.scripts.Asks(ctx, client)
+	} else if err != nil {
 		return nil, fmt.Errorf("%w: %w", fs.ErrNotExist, err)
 	}
-	in, reason := t.scripts.Script(ctx, mac, client)
-	in.MAC = mac
+	in, reason := ask(ctx, t.scripts, mac, client)
 	if in.Next.Target == hardware.TargetCustom {
 		reason = hardware.ReasonOwnNeedsIPXE
 	}
-	body, err := Grub(in)
+	return t.script(ctx, client, in, reason, Grub), nil
+}
+
+// script is a file with what write makes of in; its end is observed with reason.
+func (t *TFTPFiles) script(ctx context.Context, client netip.Addr, in ScriptInput, reason hardware.Reason, write func(ScriptInput) ([]byte, error)) TFTPFile {
+	start := time.Now()
+	body, err := write(in)
 	if err != nil {
 		t.log.LogAttrs(ctx, slog.LevelError, "boot script not served", slog.String("client", client.String()), slog.Any("error", err))
 	}
 	return &memoryFile{Reader: bytes.NewReader(body), end: func() {
-		t.scripts.Observe(context.WithoutCancel(ctx), Observation{Client: client, MAC: mac, Reason: reason, Bytes: int64(len(body)), Took: time.Since(start)})
-	}}, nil
+		t.scripts.Observe(context.WithoutCancel(ctx), Observation{Client: client, MAC: in.MAC, Reason: reason, Bytes: int64(len(body)), Took: time.Since(start)})
+	}}
+}
+
+// ask is what the script of a MAC contains; where that is zero, nobody knows who asks,
+// and the script says so.
+func ask(ctx context.Context, s Scripts, mac hardware.MAC, client netip.Addr) (ScriptInput, hardware.Reason) {
+	if mac.IsZero() {
+		return ScriptInput{}, hardware.ReasonUnknownMachine
+	}
+	in, reason := s.Script(ctx, mac, client)
+	in.MAC = mac
+	return in, reason
 }
 
 // memoryFile is a file in memory that tells its end whether it was read.

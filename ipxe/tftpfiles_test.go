@@ -29,6 +29,14 @@ func TestTFTPFiles(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	auto, err := Autoexec(workerInput())
+	if err != nil {
+		t.Fatal(err)
+	}
+	nobody, err := Grub(ScriptInput{})
+	if err != nil {
+		t.Fatal(err)
+	}
 	mac := workerInput().MAC
 	const machine, stranger = "127.0.0.1:2000", "127.0.0.2:2000"
 	for name, tc := range map[string]struct {
@@ -46,6 +54,10 @@ func TestTFTPFiles(t *testing.T) {
 		"/grub/machine/52-54-00-12-34-56":           {machine, string(commands), nil, hardware.ReasonScriptSent},
 		"grub/machine/525400123456":                 {stranger, string(without), nil, hardware.ReasonScriptNoToken},
 		"grub/machine/02:00:00:00:00:09":            {machine, string(unknown), nil, hardware.ReasonUnknownMachine},
+		"autoexec.ipxe":                             {machine, string(auto), nil, hardware.ReasonScriptSent},
+		"/vendor/autoexec.ipxe":                     {machine, string(auto), nil, hardware.ReasonScriptSent},
+		"grub/machine/auto":                         {machine, string(commands), nil, hardware.ReasonScriptSent},
+		"/grub/machine/auto":                        {stranger, string(nobody), nil, hardware.ReasonUnknownMachine},
 		"grub/machine/":                             {machine, "", fs.ErrNotExist, ""},
 		"grub/machine/52:54:00:12:34:56/x":          {machine, "", fs.ErrNotExist, ""},
 		"grub/x86_64-efi/command.lst":               {machine, "", fs.ErrNotExist, ""},
@@ -106,6 +118,43 @@ func TestTFTPFilesHalfRead(t *testing.T) {
 	}
 }
 
+// A record's own iPXE script is nothing for GRUB, and the timeline says so; iPXE gets it.
+func TestTFTPFilesOwnScript(t *testing.T) {
+	t.Parallel()
+	b := newFakeBackend(t, "")
+	b.change = func(in *ScriptInput) {
+		in.Next = hardware.Next{Target: hardware.TargetCustom, Reason: hardware.ReasonOwnScript}
+		in.Own = &hardware.OwnScript{Script: "#!ipxe\nshell\n"}
+	}
+	files := NewTFTPFiles(newAssets(builtin(), t.TempDir()), b, quiet())
+	for name, want := range map[string]string{"grub/machine/auto": "spec.netboot.ipxe", "autoexec.ipxe": "clear rs-net\nshell\n"} {
+		f, err := files.Open(t.Context(), netip.MustParseAddrPort("127.0.0.1:9"), name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		got, err := io.ReadAll(f)
+		if err != nil || !strings.Contains(string(got), want) {
+			t.Errorf("%s: %s, %v", name, got, err)
+		}
+		f.Close()
+		if reason := b.await(t).Reason; (reason == hardware.ReasonOwnNeedsIPXE) != (name != "autoexec.ipxe") {
+			t.Errorf("%s: observed %s", name, reason)
+		}
+	}
+}
+
+func TestTried(t *testing.T) {
+	t.Parallel()
+	for name, want := range map[string]bool{
+		"revocations.efi": true, "/vendor/revocations_sku.efi": true, "shim_certificate_0.efi": true, "grub/x86_64-efi/command.lst": true,
+		"/grub/x86_64-efi/grub.cfg": true, "snponly.efi": false, "boot/vmlinuz-amd64": false, "grubx64.efi": false,
+	} {
+		if Tried(name) != want {
+			t.Errorf("%s: %v", name, !want)
+		}
+	}
+}
+
 // The operator's grub.cfg comes before ours.
 func TestTFTPFilesOwnGrubConfig(t *testing.T) {
 	t.Parallel()
@@ -127,6 +176,7 @@ func TestSentReason(t *testing.T) {
 		"snponly.efi": hardware.ReasonProgramSent, "boot/vmlinuz-amd64": hardware.ReasonKernelSent,
 		"/boot/initramfs-arm64": hardware.ReasonInitramfsSent, "initramfs-amd64": hardware.ReasonInitramfsSent,
 		"grub/grub.cfg": "", "grub/machine/52:54:00:12:34:56": "", "arm/snp.efi": hardware.ReasonProgramSent,
+		"autoexec.ipxe": "", "a/autoexec.ipxe": "", "shimx64.img": hardware.ReasonProgramSent,
 	} {
 		if got, ok := SentReason(name); got != want || ok != (want != "") {
 			t.Errorf("%s: %q, %v, want %q", name, got, ok, want)

@@ -121,6 +121,15 @@ func (b *httpBoots) Script(ctx context.Context, mac hardware.MAC, client netip.A
 	return in, g.Reason
 }
 
+// Asks implements ipxe.Scripts.
+func (b *httpBoots) Asks(_ context.Context, client netip.Addr) (hardware.MAC, bool) {
+	m, ok := b.view.BootingAt(client)
+	if !ok || m.Boot == nil {
+		return hardware.MAC{}, false
+	}
+	return m.Boot.MAC, true
+}
+
 // Observe implements ipxe.Scripts.
 func (b *httpBoots) Observe(ctx context.Context, o ipxe.Observation) { b.saw(ctx, o) }
 

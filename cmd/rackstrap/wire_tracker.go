@@ -167,8 +167,9 @@ func (t *tracker) Refused(client netip.AddrPort, name string, err error) {
 	o := ipxe.Observation{Client: client.Addr(), Reason: hardware.ReasonBadName, Detail: hardware.PlainText(name, 128)}
 	switch {
 	case errors.As(err, &bad):
+	case errors.Is(err, fs.ErrNotExist) && ipxe.Tried(name):
+		return // shim and GRUB try a dozen names that nobody has
 	case errors.Is(err, fs.ErrNotExist):
-		// shim and GRUB try a dozen names that nobody has
 		o.Reason = hardware.ReasonFileNotFound
 	default:
 		o.Reason, o.Detail = hardware.ReasonProgramFailed, hardware.PlainText(name+": "+err.Error(), 200)
