@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"github.com/rackstrap/rackstrap/api"
+	"github.com/rackstrap/rackstrap/api/client"
 	"github.com/rackstrap/rackstrap/api/document"
 	"github.com/rackstrap/rackstrap/hardware"
 	"github.com/rackstrap/rackstrap/workflow"
@@ -115,7 +116,7 @@ func TestRecords(t *testing.T) {
 	if err != nil || len(all) != 0 {
 		t.Errorf("got %v, %v", all, err)
 	}
-	if ls, err := d.c.Leases(ctx); err != nil || len(ls) != 0 {
+	if ls, err := d.c.Leases(ctx, client.LeaseFilter{}); err != nil || len(ls) != 0 {
 		t.Errorf("leases: %v, %v", ls, err)
 	}
 	if v, err := d.c.Version(ctx); err != nil || v.Version != "test" {

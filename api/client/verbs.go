@@ -8,6 +8,7 @@ import (
 	"net/http"
 	"net/url"
 	"strconv"
+	"strings"
 
 	"github.com/rackstrap/rackstrap/api"
 	"github.com/rackstrap/rackstrap/hardware"
@@ -56,11 +57,37 @@ func (c *Client) CancelWorkflow(ctx context.Context, name, reason string) (*api.
 	return out, nil
 }
 
+// LeaseFilter selects leases; what is empty selects all.
+type LeaseFilter struct {
+	Subnet string
+	MAC    string
+	// Machine is the name of a Hardware record.
+	Machine string
+	State   []string
+}
+
 // Leases lists what DHCP has confirmed.
-func (c *Client) Leases(ctx context.Context) ([]hardware.Lease, error) {
-	var out api.List[hardware.Lease]
-	err := c.call(ctx, request{method: http.MethodGet, path: "/leases"}, nil, &out)
+func (c *Client) Leases(ctx context.Context, f LeaseFilter) ([]api.Lease, error) {
+	q := url.Values{}
+	for k, v := range map[string]string{"subnet": f.Subnet, "mac": f.MAC, "machine": f.Machine, "state": strings.Join(f.State, ",")} {
+		if v != "" {
+			q.Set(k, v)
+		}
+	}
+	var out api.List[api.Lease]
+	err := c.call(ctx, request{method: http.MethodGet, path: "/leases", query: q}, nil, &out)
 	return out.Items, err
+}
+
+// RevokeLease takes a lease back. client is the MAC or the address; the lease is
+// returned as it was.
+func (c *Client) RevokeLease(ctx context.Context, subnet, client string) (*api.Lease, error) {
+	out := new(api.Lease)
+	path := "/leases/" + url.PathEscape(subnet) + "/" + url.PathEscape(client)
+	if err := c.call(ctx, request{method: http.MethodDelete, path: path}, nil, out); err != nil {
+		return nil, err
+	}
+	return out, nil
 }
 
 // Strangers lists the machines that asked for an address and have no record, the

@@ -19,6 +19,9 @@ type Deps struct {
 	Backups Backups
 	// Strangers may be nil: there are none.
 	Strangers Strangers
+	// Revoke takes a DHCP lease back: its client is told no when it asks the next time.
+	// False: there is none. Nil: leases cannot be taken back.
+	Revoke func(ctx context.Context, subnet string, mac hardware.MAC) (hardware.Lease, bool, error)
 	// BootFiles says why a machine of an architecture cannot be given its boot files;
 	// nil does not look.
 	BootFiles func(arch string) error

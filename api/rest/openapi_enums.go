@@ -22,6 +22,7 @@ func enums() map[reflect.Type][]string {
 	set(out, hardware.ChainIPXE, hardware.ChainGRUB)
 	set(out, hardware.SecureBootAuto, hardware.SecureBootOn, hardware.SecureBootOff)
 	set(out, hardware.PoolAny, hardware.PoolKnown)
+	set(out, hardware.LeaseStates()...)
 	set(out, hardware.ConflictUUID, hardware.ConflictSerial, hardware.ConflictMAC, hardware.ConflictReplaced, hardware.ConflictNIC)
 	set(out, hardware.ScopeEnrol, hardware.ScopeIdle, hardware.ScopeWork)
 	set(out, hardware.ModeReservation, hardware.ModePool, hardware.ModeProxy, hardware.ModeOff)

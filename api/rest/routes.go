@@ -43,9 +43,9 @@ func Routes() []Route {
 		{Method: http.MethodPost, Path: "/hardware/{name}/hold", Does: "Put a machine on hold, or take it off", Role: RoleOperator, In: api.Hold{}, Out: hardware.Hardware{}, handle: (*server).hold},
 		{Method: http.MethodPost, Path: "/workflows/{name}/cancel", Does: "End a workflow", Role: RoleOperator, In: api.Cancel{}, Out: api.Workflow{}, handle: (*server).cancel},
 		{Method: http.MethodGet, Path: "/events", Does: "List events, or stream them as server-sent events", Role: RoleViewer, Claimer: true, Out: api.List[api.Event]{}, Query: []string{"hardware", "workflow", "boot", "by", "reason", "after", "limit", "follow"}, handle: (*server).events},
-		{Method: http.MethodGet, Path: "/leases", Does: "List the DHCP leases", Role: RoleViewer, Out: api.List[hardware.Lease]{}, handle: (*server).leases},
 		{Method: http.MethodGet, Path: "/strangers", Does: "List the machines that ask for an address and have no record", Role: RoleViewer, Out: api.List[api.Stranger]{}, handle: (*server).strangers},
 	}
+	routes = append(routes, leaseRoutes()...)
 	routes = append(routes, tokenRoutes()...)
 	routes = append(routes, lifecycleRoutes()...)
 	routes = append(routes, bulkRoute())

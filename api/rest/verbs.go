@@ -14,17 +14,6 @@ func (s *server) version(w http.ResponseWriter, _ *http.Request) error {
 	return writeJSON(w, http.StatusOK, api.VersionInfo{Version: s.Version, Installation: s.Installation, Fingerprint: s.fingerprint()})
 }
 
-func (s *server) leases(w http.ResponseWriter, r *http.Request) error {
-	all, err := s.Records.ListLeases(r.Context())
-	if err != nil {
-		return err
-	}
-	if all == nil {
-		all = []hardware.Lease{}
-	}
-	return writeJSON(w, http.StatusOK, api.List[hardware.Lease]{APIVersion: api.Version, Kind: "LeaseList", Items: all})
-}
-
 func (s *server) hold(w http.ResponseWriter, r *http.Request) error {
 	name := chi.URLParam(r, "name")
 	var in api.Hold

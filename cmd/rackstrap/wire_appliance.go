@@ -49,6 +49,7 @@ type appliance struct {
 	ready    atomic.Bool
 	https    *certKeeper // nil: no HTTPS
 	api      *rest.API
+	dhcp     *dhcp.Server // nil: it is off
 }
 
 func newAppliance(ctx context.Context, c config, log *slog.Logger) (_ *appliance, err error) {
@@ -210,8 +211,8 @@ func (a *appliance) restPart() (part, error) {
 		Records: a.db, Engine: a.engine, Images: a.images, Backups: a, Installation: a.id.installation, Strangers: strangers{a.unknown, a.db.View()},
 		Dry: a.dry, Tokens: a.db, Audit: a.db.AppendEvent, Note: a.recorder.Note,
 		Metrics: promhttp.HandlerFor(a.reg, promhttp.HandlerOpts{}), Fingerprint: a.fingerprint,
-		BootFiles: a.bootFiles,
-		Version:   version, Now: time.Now, Log: a.log,
+		BootFiles: a.bootFiles, Revoke: a.revokeLease,
+		Version: version, Now: time.Now, Log: a.log,
 	})
 	return part{name: "REST", run: func(ctx context.Context) error {
 		return serveHTTP(ctx, l, &http.Server{
@@ -283,6 +284,7 @@ func (a *appliance) dhcpPart(t *tracker, httpPort uint16) (part, error) {
 	if err != nil {
 		return part{}, err
 	}
+	a.dhcp = srv
 	return part{name: "DHCP", run: srv.Run, ready: srv.Ready()}, nil
 }
 

@@ -87,6 +87,13 @@ func (l meteredLeases) Put(ctx context.Context, x hardware.Lease) error {
 	return err
 }
 
+// Delete implements store.Leases.
+func (l meteredLeases) Delete(ctx context.Context, subnet string, mac hardware.MAC) error {
+	err := l.Leases.Delete(ctx, subnet, mac)
+	l.m.wrote("leases", err)
+	return err
+}
+
 // wrote counts err unless the write was refused for what it is, or given up.
 func (m *meters) wrote(what string, err error) {
 	switch {

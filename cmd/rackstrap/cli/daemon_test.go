@@ -37,6 +37,7 @@ type daemonKey struct{}
 // daemon is REST over the real store, engine and image files, and one worker.
 type daemon struct {
 	db      *store.DB
+	leases  store.Leases
 	e       *workflow.Engine
 	socket  string
 	remote  *httptest.Server // for callers with tokens
@@ -103,7 +104,8 @@ func newDaemon(env *testscript.Env) (*daemon, error) {
 	}
 	env.Defer(func() { _ = kv.Close() })
 	ctx, cancel := context.WithCancel(context.Background())
-	if d.db, err = store.Open(ctx, kv, filepath.Join(dir, "key"), store.Options{Now: d.now}); err != nil {
+	d.leases = kv.Leases()
+	if d.db, err = store.Open(ctx, kv, filepath.Join(dir, "key"), store.Options{Now: d.now, Leases: d.leases}); err != nil {
 		cancel()
 		return nil, err
 	}
@@ -137,7 +139,7 @@ func newDaemon(env *testscript.Env) (*daemon, error) {
 		return nil, err
 	}
 	handler := rest.New(rest.Deps{
-		Tokens: d.db, Audit: d.db.AppendEvent,
+		Tokens: d.db, Audit: d.db.AppendEvent, Revoke: d.revoke,
 		Records: d.db, Engine: d.e, Dry: d.dry, Backups: backups{kv, dir, filepath.Join(dir, "key")}, Images: images, Strangers: unknown{time.Now}, Version: "1.2.3", Now: time.Now, Log: log,
 	})
 	d.remote = httptest.NewTLSServer(handler.Remote())
@@ -167,6 +169,30 @@ func newDaemon(env *testscript.Env) (*daemon, error) {
 }
 
 func of(ts *testscript.TestScript) *daemon { return ts.Value(daemonKey{}).(*daemon) }
+
+func (d *daemon) revoke(ctx context.Context, subnet string, mac hardware.MAC) (hardware.Lease, bool, error) {
+	l, ok := d.leases.Get(subnet, mac)
+	return l, ok, d.leases.Delete(ctx, subnet, mac)
+}
+
+// lend SUBNET MAC ADDRESS active|expired|released|reserved|quarantined: DHCP did that.
+func lendCmd(ts *testscript.TestScript, _ bool, args []string) {
+	d := of(ts)
+	mac, err := hardware.ParseMAC(args[1])
+	ts.Check(err)
+	l := hardware.Lease{Subnet: args[0], MAC: mac, Addr: netip.MustParseAddr(args[2]), Hostname: "host", Expires: time.Now().Add(30 * time.Minute)}
+	switch args[3] {
+	case "expired":
+		l.Expires = time.Now().Add(-2 * time.Hour)
+	case "released":
+		l.Released, l.Expires = true, time.Now().Add(-2*time.Hour)
+	case "reserved":
+		l.Reservation = true
+	case "quarantined":
+		l.Declined, l.Hostname, l.UsedBy, l.MAC = true, "", mac, hardware.QuarantineMAC(l.Addr)
+	}
+	ts.Check(d.leases.Put(context.Background(), l))
+}
 
 // boot NAME: the machine is powered on and its worker connects.
 func bootCmd(ts *testscript.TestScript, _ bool, args []string) {
