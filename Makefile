@@ -13,6 +13,7 @@ PKGS      := ./...
 FUZZTIME  ?= 20s
 DEMO_FIRMWARE ?= uefi
 DEMO_KEEP     ?= 1
+ASSETS_ARCH   ?= amd64,arm64
 export CGO_ENABLED ?= 0
 export RACKSTRAP_CACHE ?= $(HOME)/.cache/rackstrap
 
@@ -29,8 +30,8 @@ deps-lab: deps-build
 	@deploy/install-packages deploy/lab/packages.txt
 
 .PHONY: assets
-assets: deps-build ## kernel, worker initramfs, iPXE, shim and GRUB, from Debian packages, into ipxe/embedded
-	@$(GO) run ./worker/bootimage/cmd/mkassets
+assets: deps-build ## boot files from Debian packages into ipxe/embedded; ASSETS_ARCH=amd64 leaves arm64 out
+	@$(GO) run ./worker/bootimage/cmd/mkassets -arch '$(ASSETS_ARCH)'
 
 .PHONY: build
 build: assets ## the one binary, bin/rackstrap, with the boot files inside

@@ -6,8 +6,10 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
+	"os"
 	"path"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 )
@@ -23,15 +25,22 @@ var embedded embed.FS
 // control character. Such names come from strangers and count as "not found".
 var ErrAssetName = errors.New("not the name of a boot file")
 
-// AssetNames lists the files that a complete build embeds, in the order in
-// which machines ask for them.
-func AssetNames() []string {
-	return []string{
+// archAssets are the files that a complete build embeds, by architecture, in the
+// order in which machines ask for them.
+var archAssets = map[string][]string{
+	"amd64": {
 		"undionly.kpxe", "snponly.efi", "ipxe.efi",
 		"shimx64.efi", "grubx64.efi",
 		"vmlinuz-amd64", "initramfs-amd64",
-	}
+	},
+	"arm64": {
+		"shimaa64.efi", "grubaa64.efi", "grubaa64-http.efi",
+		"vmlinuz-arm64", "initramfs-arm64",
+	},
 }
+
+// AssetNames lists the files that a complete build embeds.
+func AssetNames() []string { return slices.Concat(archAssets["amd64"], archAssets["arm64"]) }
 
 // Assets opens boot programs, kernels and initramfs files: those embedded in
 // this binary, overridden by or added to from the operator's drop-in folders.
@@ -41,6 +50,9 @@ type Assets struct {
 	builtin fs.FS
 	boot    string // drop-in folder of boot programs
 	parts   string // drop-in folder of extra initramfs parts
+
+	scratch  string // folder for what is unpacked
+	unpacked unpacked
 
 	mu   sync.Mutex
 	sums map[string]string // guarded by mu: identity of the content to its sha256
@@ -61,6 +73,7 @@ func newAssets(builtin fs.FS, dataDir string) *Assets {
 		builtin: builtin,
 		boot:    filepath.Join(dataDir, "boot"),
 		parts:   filepath.Join(dataDir, "initramfs"),
+		scratch: dataDir,
 		sums:    map[string]string{},
 	}
 }
@@ -107,12 +120,16 @@ func (a *Assets) base(name string) ([]part, error) {
 }
 
 // openBuiltin opens an embedded file without copying it: embed.FS hands out
-// readers over the binary's read-only data.
+// readers over the binary's read-only data. One that is embedded packed is unpacked
+// first, once.
 func (a *Assets) openBuiltin(name string) (part, error) {
 	if !isAssetName(name) {
 		return part{}, fmt.Errorf("boot file %q: %w", name, fs.ErrNotExist)
 	}
 	f, err := a.builtin.Open(name)
+	if errors.Is(err, fs.ErrNotExist) {
+		return a.openPacked(name)
+	}
 	if err != nil {
 		return part{}, fmt.Errorf("boot file %q: %w", name, err)
 	}
@@ -127,28 +144,44 @@ func (a *Assets) openBuiltin(name string) (part, error) {
 	return part{ReaderAt: r, Closer: f, size: info.Size(), id: "embedded:" + name}, nil
 }
 
-// Missing returns nil when every name of [AssetNames] can be opened, else an
-// error that names the files and says what to do.
-func (a *Assets) Missing() error {
+// Missing returns nil when everything that a machine of that architecture boots can
+// be opened, else an error that names the files and says what to do.
+func (a *Assets) Missing(arch string) error {
+	names, ok := archAssets[arch]
+	if !ok {
+		return fmt.Errorf("there are no boot files for %s (amd64 or arm64)", arch)
+	}
 	var missing []string
 	var broken []error
-	for _, name := range AssetNames() {
-		f, err := a.Open(name)
-		switch {
-		case err == nil:
-			broken = append(broken, f.Close())
+	for _, name := range names {
+		switch err := a.check(name); {
 		case errors.Is(err, fs.ErrNotExist):
 			missing = append(missing, name)
-		default:
+		case err != nil:
 			broken = append(broken, err)
 		}
 	}
 	if len(missing) > 0 {
 		broken = append(broken, fmt.Errorf(
-			"boot files missing: %s (run `make assets` and build again, or put them into %s)",
-			strings.Join(missing, ", "), a.boot))
+			"boot files for %s missing: %s (run `make assets` and build again, or put them into %s)",
+			arch, strings.Join(missing, ", "), a.boot))
 	}
 	return errors.Join(broken...)
+}
+
+// check returns the error that opening an asset would have, without unpacking one
+// for it.
+func (a *Assets) check(name string) error {
+	_, err := fs.Stat(a.builtin, name+packedSuffix)
+	_, own := fs.Stat(os.DirFS(a.boot), name)
+	if err == nil && errors.Is(own, fs.ErrNotExist) {
+		return nil
+	}
+	f, err := a.Open(name)
+	if err != nil {
+		return err
+	}
+	return f.Close()
 }
 
 // cleanName returns the name as a slash-separated path below a drop-in folder.
@@ -166,11 +199,4 @@ func cleanName(name string) (string, error) {
 	return rel, nil
 }
 
-func isAssetName(name string) bool {
-	for _, n := range AssetNames() {
-		if n == name {
-			return true
-		}
-	}
-	return false
-}
+func isAssetName(name string) bool { return slices.Contains(AssetNames(), name) }

@@ -9,19 +9,25 @@ import (
 
 // magics are the bytes that firmware or the kernel looks for: "MZ" of a PE
 // file, "HdrS" of the Linux boot protocol at 0x202
-// (Documentation/x86/boot.rst), a zstd frame (RFC 8878 section 3.1.1), a jump
+// (Documentation/x86/boot.rst), "ARM\x64" at 0x38 of an arm64 Image
+// (Documentation/arm64/booting.rst), a zstd frame (RFC 8878 section 3.1.1), a jump
 // at the start of a PXE boot program.
 var magics = map[string]struct {
 	off   int64
 	magic string
 }{
-	"undionly.kpxe":   {0, "\xea"},
-	"snponly.efi":     {0, "MZ"},
-	"ipxe.efi":        {0, "MZ"},
-	"shimx64.efi":     {0, "MZ"},
-	"grubx64.efi":     {0, "MZ"},
-	"vmlinuz-amd64":   {0x202, "HdrS"},
-	"initramfs-amd64": {0, zst},
+	"undionly.kpxe":     {0, "\xea"},
+	"snponly.efi":       {0, "MZ"},
+	"ipxe.efi":          {0, "MZ"},
+	"shimx64.efi":       {0, "MZ"},
+	"grubx64.efi":       {0, "MZ"},
+	"vmlinuz-amd64":     {0x202, "HdrS"},
+	"initramfs-amd64":   {0, zst},
+	"shimaa64.efi":      {0, "MZ"},
+	"grubaa64.efi":      {0, "MZ"},
+	"grubaa64-http.efi": {0, "MZ"},
+	"vmlinuz-arm64":     {0x38, "ARM\x64"},
+	"initramfs-arm64":   {0, zst},
 }
 
 // TestEmbeddedAssets binds what DHCP, TFTP and HTTP name to what was embedded.
@@ -34,8 +40,10 @@ func TestEmbeddedAssets(t *testing.T) {
 		t.Skip("no boot assets are embedded (run `make assets`)")
 	}
 	a := NewAssets(t.TempDir())
-	if err := a.Missing(); err != nil {
-		t.Fatal(err)
+	for arch := range archAssets {
+		if err := a.Missing(arch); err != nil {
+			t.Fatal(err)
+		}
 	}
 	list, err := a.Provenance()
 	if err != nil {
@@ -80,8 +88,13 @@ func TestOpenDoesNotCopy(t *testing.T) {
 	} else {
 		f.Close()
 	}
-	for _, name := range []string{"initramfs-amd64", "vmlinuz-amd64"} {
+	for _, name := range []string{"initramfs-amd64", "vmlinuz-amd64", "vmlinuz-arm64"} {
 		const opens = 16
+		if f, err := a.Open(name); err != nil { // the first time may unpack it
+			t.Fatal(err)
+		} else {
+			f.Close()
+		}
 		var before, after runtime.MemStats
 		runtime.ReadMemStats(&before)
 		for range opens {

@@ -250,18 +250,27 @@ func TestServeContentRange(t *testing.T) {
 func TestMissing(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
-	if err := newAssets(builtin(), dir).Missing(); err != nil {
-		t.Errorf("complete: %v", err)
+	for _, arch := range []string{"amd64", "arm64"} {
+		if err := newAssets(builtin(), dir).Missing(arch); err != nil {
+			t.Errorf("complete: %v", err)
+		}
 	}
 	write(t, dir, "boot/vmlinuz-amd64", "x")
-	err := newAssets(fstest.MapFS{"snponly.efi": {}}, dir).Missing()
-	want := "boot files missing: undionly.kpxe, ipxe.efi, shimx64.efi, grubx64.efi, initramfs-amd64 " +
+	err := newAssets(fstest.MapFS{"snponly.efi": {}}, dir).Missing("amd64")
+	want := "boot files for amd64 missing: undionly.kpxe, ipxe.efi, shimx64.efi, grubx64.efi, initramfs-amd64 " +
 		"(run `make assets` and build again, or put them into " + filepath.Join(dir, "boot") + ")"
 	if err == nil || err.Error() != want {
 		t.Errorf("got  %v\nwant %s", err, want)
 	}
 	write(t, dir, "initramfs/bad.cpio", "x")
-	err = newAssets(builtin(), dir).Missing()
+	err = newAssets(fstest.MapFS{"snponly.efi": {}}, dir).Missing("arm64")
+	if err == nil || !strings.Contains(err.Error(), "boot files for arm64 missing: shimaa64.efi, grubaa64.efi, grubaa64-http.efi, vmlinuz-arm64, initramfs-arm64 (run") {
+		t.Errorf("arm64: %v", err)
+	}
+	if err := newAssets(builtin(), dir).Missing("riscv64"); err == nil || !strings.Contains(err.Error(), "riscv64") {
+		t.Errorf("another architecture: %v", err)
+	}
+	err = newAssets(builtin(), dir).Missing("amd64")
 	if err == nil || !strings.Contains(err.Error(), "bad.cpio") {
 		t.Errorf("damaged part: %v", err)
 	}

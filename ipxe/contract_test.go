@@ -65,7 +65,7 @@ func TestWhatDHCPNamesIsServed(t *testing.T) {
 	t.Cleanup(web.Close)
 	addr := startTFTP(t, tftpHandler{ipxe.NewTFTPFiles(assets, backend, log)})
 
-	programs := []string{dhcp.ProgramBIOS, dhcp.ProgramUEFI, "ipxe.efi", "shimx64.efi", "grubx64.efi"}
+	programs := []string{dhcp.ProgramBIOS, dhcp.ProgramUEFI, "ipxe.efi", "shimx64.efi", "grubx64.efi", dhcp.ProgramShimARM, "grubaa64.efi", "grubaa64-http.efi"}
 	for _, p := range programs {
 		want := strings.Repeat(p, 1000)
 		if got := httpGet(t, web.URL+"/ipxe/"+p); got != want {
@@ -75,7 +75,7 @@ func TestWhatDHCPNamesIsServed(t *testing.T) {
 			t.Errorf("TFTP %s: %d bytes", p, len(got))
 		}
 	}
-	for _, f := range []string{"vmlinuz-amd64", "initramfs-amd64"} {
+	for _, f := range []string{"vmlinuz-amd64", "initramfs-amd64", "vmlinuz-arm64", "initramfs-arm64"} {
 		want := strings.Repeat(f, 1000)
 		if got := httpGet(t, web.URL+"/boot/"+f); got != want {
 			t.Errorf("HTTP %s: %d bytes", f, len(got))

@@ -25,11 +25,13 @@ const (
 	SecureBoot Firmware = "secureboot"
 	// ARM64 is AAVMF on an emulated arm64 machine; its own PXE stack boots the network.
 	ARM64 Firmware = "arm64"
+	// ARM64HTTP is ARM64 whose owner chose HTTP boot over IPv4.
+	ARM64HTTP Firmware = "arm64-http"
 )
 
 // Firmwares are all there are.
 func Firmwares() []Firmware {
-	return []Firmware{BIOS, PlainPXE, UEFI, UEFIHTTP, SecureBoot, ARM64}
+	return []Firmware{BIOS, PlainPXE, UEFI, UEFIHTTP, SecureBoot, ARM64, ARM64HTTP}
 }
 
 // platform is what QEMU is told of a firmware.
@@ -83,6 +85,10 @@ var platforms = map[Firmware]platform{
 	},
 	ARM64: {
 		binary: arm64, machine: "virt", cpu: "cortex-a57", network: FromNetwork,
+		code: "/usr/share/AAVMF/AAVMF_CODE.fd", vars: "/usr/share/AAVMF/AAVMF_VARS.fd",
+	},
+	ARM64HTTP: {
+		binary: arm64, machine: "virt", cpu: "cortex-a57", network: fromHTTP,
 		code: "/usr/share/AAVMF/AAVMF_CODE.fd", vars: "/usr/share/AAVMF/AAVMF_VARS.fd",
 	},
 }

@@ -17,8 +17,31 @@ type Selection struct {
 }
 
 // ServerModules is the selection for the worker: everything needed to reach
-// the network and the disks of a server or a virtual machine.
-func ServerModules() Selection {
+// the network and the disks of a server or a virtual machine. arch is the
+// architecture as Debian names it.
+func ServerModules(arch string) Selection {
+	s := commonModules()
+	s.Want = append(s.Want, archModules[arch]...)
+	return s
+}
+
+// archModules are what only the machines of one architecture have.
+var archModules = map[string][]string{
+	"amd64": {"arch/x86/crypto/crc*", "arch/x86/crypto/sha256*", "drivers/i2c/busses/i2c-i801", "drivers/i2c/busses/i2c-piix4"},
+	"arm64": {
+		"arch/arm64/crypto/crc*", "arch/arm64/crypto/sha2*",
+		// The management controllers of many arm64 servers are reached over SMBus (SSIF), on
+		// these masters.
+		"drivers/i2c/busses/i2c-designware-*", "drivers/i2c/busses/i2c-thunderx", "drivers/i2c/busses/i2c-xgene-slimpro",
+		"drivers/i2c/busses/i2c-xlp9xx", "drivers/i2c/busses/i2c-imx", "drivers/mailbox/mailbox-xgene-slimpro",
+		// Where network and SATA are part of the processor, they hang on its lanes and
+		// lines: Marvell Armada, APM X-Gene, Socionext SynQuacer.
+		"drivers/phy/marvell/", "drivers/phy/phy-xgene", "drivers/regulator/fixed",
+		"drivers/gpio/gpio-xgene-sb", "drivers/gpio/gpio-mb86s7x",
+	},
+}
+
+func commonModules() Selection {
 	return Selection{
 		Want: []string{
 			// Network cards and their PHYs, bonds and VLANs.
@@ -40,13 +63,12 @@ func ServerModules() Selection {
 			"fs/ext4/", "fs/xfs/", "fs/btrfs/", "fs/fat/", "fs/efivarfs/",
 			"fs/nls/nls_ascii", "fs/nls/nls_cp437", "fs/nls/nls_iso8859-1", "fs/nls/nls_utf8",
 			// Checksums that those ask for by an alias that no dependency names.
-			"crypto/crc*", "arch/x86/crypto/crc*", "arch/x86/crypto/sha256*", "crypto/xxhash_generic", "crypto/blake2b_generic",
+			"crypto/crc*", "crypto/xxhash_generic", "crypto/blake2b_generic",
 			// Virtual machines.
 			"drivers/virtio/", "drivers/hv/", "drivers/char/virtio_console", "drivers/char/hw_random/", "drivers/pci/xen-pcifront",
 			"drivers/firmware/qemu_fw_cfg",
-			// Out-of-band management, also over SMBus, and firmware tables.
-			"drivers/char/ipmi/", "drivers/i2c/busses/i2c-i801", "drivers/i2c/busses/i2c-piix4",
-			"drivers/firmware/iscsi_ibft", "drivers/firmware/dmi-sysfs", "drivers/acpi/button",
+			// Out-of-band management and firmware tables.
+			"drivers/char/ipmi/", "drivers/firmware/iscsi_ibft", "drivers/firmware/dmi-sysfs", "drivers/acpi/button",
 			// Keyboards and USB disks: remote consoles are USB devices.
 			"drivers/usb/core/usbcore", "drivers/usb/common/", "drivers/usb/host/", "drivers/usb/storage/", "drivers/usb/roles/",
 			"drivers/hid/hid", "drivers/hid/hid-generic", "drivers/hid/hid-hyperv", "drivers/hid/usbhid/usbhid",

@@ -78,8 +78,12 @@ func TestSelect(t *testing.T) {
 			s: Selection{Want: []string{"drivers/scsi/"}, Skip: []string{"drivers/scsi/sd_mod"}}, want: "scsi_debug sd_mod",
 		},
 		"server": {
-			s:    ServerModules(),
+			s:    ServerModules("amd64"),
 			want: "crc32c_generic crc32c_intel ext4 libcrc32c libphy r8169 realtek sd_mod",
+		},
+		"server of another architecture": {
+			s:    Selection{Want: ServerModules("arm64").Want, Skip: []string{"fs/ext4/"}},
+			want: "crc32c_generic libphy r8169 realtek scsi_debug sd_mod",
 		},
 		"nothing":      {s: Selection{Want: []string{"sound/"}}, err: "none of the kernel's 11 modules"},
 		"bad pattern":  {s: Selection{Want: []string{"drivers/[x"}}, err: `"drivers/[x"`},

@@ -13,38 +13,34 @@ import (
 	"github.com/rackstrap/rackstrap/worker/bootimage"
 )
 
-// metaPackage depends on the newest signed kernel.
-const metaPackage = "linux-image-amd64"
-
-// source is a boot file that is taken from a package as it is. An empty pkg
-// means the kernel, whose file name ends in its version.
-type source struct{ file, pkg, path, licence string }
-
-// sources has a licence where the package's copyright file speaks only of the
-// packaging: the signed GRUB is GRUB 2.
-func sources() []source {
-	return []source{
-		{file: "undionly.kpxe", pkg: "ipxe", path: "usr/lib/ipxe/undionly.kpxe"},
-		{file: "snponly.efi", pkg: "ipxe", path: "usr/lib/ipxe/snponly.efi"},
-		{file: "ipxe.efi", pkg: "ipxe", path: "boot/ipxe.efi"},
-		{file: "shimx64.efi", pkg: "shim-signed", path: "usr/lib/shim/shimx64.efi.signed"},
-		{file: "grubx64.efi", pkg: "grub-efi-amd64-signed", path: "usr/lib/grub/x86_64-efi-signed/grubnetx64.efi.signed", licence: "GPL-3+"},
-		{file: "vmlinuz-amd64", path: "boot/vmlinuz-"},
-	}
-}
-
 // origin is an entry of provenance.json; package ipxe reads it.
 type origin struct {
 	File    string `json:"file"`
 	Package string `json:"package"`
 	Version string `json:"version"`
 	SHA256  string `json:"sha256"`
+	Size    int64  `json:"size"`
 	Licence string `json:"licence"`
 	Source  string `json:"source"`
+	// Packed: the file is here as File.zst, compressed; SHA256 is that of File.
+	Packed bool `json:"packed,omitempty"`
 }
 
-// base is a folder with everything that does not depend on the worker.
+// packed is the ending of a compressed file.
+const packed = ".zst"
+
+// stored is the name of the file that holds File.
+func (o origin) stored() string {
+	if o.Packed {
+		return o.File + packed
+	}
+	return o.File
+}
+
+// base is a folder with everything of an architecture that does not depend on the
+// worker.
 type base struct {
+	arch    arch
 	dir     string
 	origins []origin // of the files in dir, then of the modules part
 }
@@ -53,12 +49,12 @@ type base struct {
 const modulesPart = "modules.cpio.zst"
 
 // makeBase returns the base for the packages that apt offers now.
-func makeBase(ctx context.Context, cache string, t tools, out io.Writer) (base, error) {
-	packages, kernel, err := resolve(ctx, t)
+func makeBase(ctx context.Context, cache string, a arch, t tools, out io.Writer) (base, error) {
+	packages, kernel, err := resolve(ctx, a, t)
 	if err != nil {
 		return base{}, err
 	}
-	inputs := []string{"kernel " + kernel.version}
+	inputs := []string{"arch " + a.name, "kernel " + kernel.version}
 	for _, p := range packages {
 		inputs = append(inputs, p["package"]+" "+p["sha256"])
 	}
@@ -67,7 +63,7 @@ func makeBase(ctx context.Context, cache string, t tools, out io.Writer) (base, 
 	if err != nil {
 		return base{}, err
 	}
-	dir, err := cached(filepath.Join(cache, "base"), k, 3, func(dir string) error {
+	dir, err := cached(filepath.Join(cache, "base"), k, 6, func(dir string) error {
 		roots, err := unpack(ctx, cache, packages, t, out)
 		defer func() {
 			for _, root := range roots {
@@ -77,7 +73,7 @@ func makeBase(ctx context.Context, cache string, t tools, out io.Writer) (base, 
 		if err != nil {
 			return err
 		}
-		return fill(ctx, dir, packages, roots, kernel, t, out)
+		return fill(ctx, dir, a, packages, roots, kernel, t, out)
 	})
 	if err != nil {
 		return base{}, err
@@ -86,16 +82,16 @@ func makeBase(ctx context.Context, cache string, t tools, out io.Writer) (base, 
 	if err != nil {
 		return base{}, err
 	}
-	b := base{dir: dir}
+	b := base{arch: a, dir: dir}
 	return b, json.Unmarshal(text, &b.origins)
 }
 
 type kernelPackage struct{ pkg, version string }
 
 // resolve asks apt for the packages that the boot files come from.
-func resolve(ctx context.Context, t tools) (map[string]bootimage.Stanza, kernelPackage, error) {
-	names := []string{metaPackage}
-	for _, s := range sources() {
+func resolve(ctx context.Context, a arch, t tools) (map[string]bootimage.Stanza, kernelPackage, error) {
+	names := []string{a.meta()}
+	for _, s := range a.sources {
 		if s.pkg != "" {
 			names = append(names, s.pkg)
 		}
@@ -106,14 +102,14 @@ func resolve(ctx context.Context, t tools) (map[string]bootimage.Stanza, kernelP
 	}
 	var k kernelPackage
 	for _, s := range stanzas {
-		if s["package"] == metaPackage {
+		if s["package"] == a.meta() {
 			if k.pkg, k.version, err = bootimage.KernelPackage(s); err != nil {
 				return nil, k, err
 			}
 		}
 	}
 	if k.pkg == "" {
-		return nil, k, fmt.Errorf("apt knows no package %s (Debian 12 amd64 is needed; run `apt-get update` as root)", metaPackage)
+		return nil, k, fmt.Errorf("apt knows no package %s (Debian 12 amd64 is needed; run `apt-get update` as root)", a.meta())
 	}
 	kernel, err := t.show(ctx, k.pkg)
 	if err != nil {
@@ -121,7 +117,7 @@ func resolve(ctx context.Context, t tools) (map[string]bootimage.Stanza, kernelP
 	}
 	packages := map[string]bootimage.Stanza{}
 	for _, s := range append(stanzas, kernel...) {
-		if s["package"] != metaPackage {
+		if s["package"] != a.meta() {
 			packages[s["package"]] = s
 		}
 	}
@@ -134,23 +130,26 @@ func resolve(ctx context.Context, t tools) (map[string]bootimage.Stanza, kernelP
 }
 
 // fill makes the base folder from the unpacked packages.
-func fill(ctx context.Context, dir string, packages map[string]bootimage.Stanza, roots map[string]string,
+func fill(ctx context.Context, dir string, a arch, packages map[string]bootimage.Stanza, roots map[string]string,
 	kernel kernelPackage, t tools, out io.Writer,
 ) error {
 	if err := os.Mkdir(dir, 0o755); err != nil {
 		return err
 	}
 	var origins []origin
-	for _, s := range sources() {
+	for _, s := range a.sources {
 		if s.pkg == "" {
 			s.pkg, s.path = kernel.pkg, s.path+kernel.version
 		}
-		root := roots[s.pkg]
-		if err := copyFile(filepath.Join(dir, s.file), filepath.Join(root, s.path)); err != nil {
+		o, err := describe(s, packages[s.pkg], roots[s.pkg])
+		if err != nil {
+			return err
+		}
+		file, err := take(ctx, dir, s, roots[s.pkg], t)
+		if err != nil {
 			return fmt.Errorf("package %s: %w", s.pkg, err)
 		}
-		o, err := describe(dir, s, packages[s.pkg], root)
-		if err != nil {
+		if err := o.measure(file); err != nil {
 			return err
 		}
 		origins = append(origins, o)
@@ -160,11 +159,11 @@ func fill(ctx context.Context, dir string, packages map[string]bootimage.Stanza,
 		return err
 	}
 	modules := os.DirFS(filepath.Join(root, "lib/modules", kernel.version))
-	entries, err := bootimage.ModuleEntries(modules, kernel.version, bootimage.ServerModules())
+	entries, err := bootimage.ModuleEntries(modules, kernel.version, bootimage.ServerModules(a.name))
 	if err != nil {
 		return fmt.Errorf("package %s: %w", kernel.pkg, err)
 	}
-	fmt.Fprintf(out, "compressing %d kernel modules (about a minute, once for each kernel)\n", countModules(entries))
+	fmt.Fprintf(out, "%s: compressing %d kernel modules (about a minute, once for each kernel)\n", a.name, countModules(entries))
 	if err := compress(ctx, filepath.Join(dir, modulesPart), 19, func(w io.Writer) error {
 		return bootimage.WriteCPIO(w, entries)
 	}); err != nil {
@@ -172,7 +171,7 @@ func fill(ctx context.Context, dir string, packages map[string]bootimage.Stanza,
 	}
 	// The kernel is the last of the sources.
 	last := origins[len(origins)-1]
-	last.File = modulesPart
+	last.File, last.Packed = modulesPart, false
 	origins = append(origins, last)
 	text, err := json.Marshal(origins)
 	if err != nil {
@@ -190,19 +189,54 @@ func countModules(entries []bootimage.Entry) (n int) {
 	return n
 }
 
-func describe(dir string, s source, pkg bootimage.Stanza, root string) (origin, error) {
-	o := origin{File: s.file, Package: s.pkg, Version: pkg["version"], Licence: s.licence, Source: "debian"}
-	if o.Licence == "" {
-		text, err := os.ReadFile(filepath.Join(root, "usr/share/doc", s.pkg, "copyright"))
-		if err != nil {
-			return o, err
-		}
-		o.Licence = bootimage.Licence(string(text))
+// measure notes what the boot file is as machines get it.
+func (o *origin) measure(file string) error {
+	info, err := os.Stat(file)
+	if err != nil {
+		return err
 	}
-	if o.Licence == "" {
+	o.Size = info.Size()
+	o.SHA256, err = checksum(file)
+	return err
+}
+
+// take puts a source from the root of its package into dir. It returns the path of
+// the boot file as it is before it is packed.
+func take(ctx context.Context, dir string, s source, root string, t tools) (string, error) {
+	from, to := filepath.Join(root, s.path), filepath.Join(dir, s.file)
+	switch {
+	case s.grub != "":
+		config := to + ".cfg"
+		if err := os.WriteFile(config, []byte(grubConfig), 0o644); err != nil {
+			return "", err
+		}
+		return to, t.grub(ctx, to, s.grub, from, config)
+	case s.pack:
+		if err := compress(ctx, to+packed, 19, func(w io.Writer) error { return copyTo(w, from) }); err != nil {
+			return "", err
+		}
+	default:
+		if err := copyFile(to, from); err != nil {
+			return "", err
+		}
+	}
+	return from, nil
+}
+
+func describe(s source, pkg bootimage.Stanza, root string) (origin, error) {
+	o := origin{File: s.file, Package: s.pkg, Version: pkg["version"], Licence: s.licence, Source: "debian", Packed: s.pack}
+	if s.grub != "" {
+		o.Source = "built"
+	}
+	if o.Licence != "" {
+		return o, nil
+	}
+	text, err := os.ReadFile(filepath.Join(root, "usr/share/doc", s.pkg, "copyright"))
+	if err != nil {
+		return o, err
+	}
+	if o.Licence = bootimage.Licence(string(text)); o.Licence == "" {
 		return o, fmt.Errorf("package %s: its copyright file names no licence for `Files: *`", s.pkg)
 	}
-	var err error
-	o.SHA256, err = checksum(filepath.Join(dir, s.file))
-	return o, err
+	return o, nil
 }

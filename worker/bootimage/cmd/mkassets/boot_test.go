@@ -22,7 +22,7 @@ import (
 // testdata/init, which loads drivers and looks for the parts.
 func TestBoot(t *testing.T) {
 	needTools(t, "qemu-system-x86_64", "apt-get", "dpkg-deb", "depmod", "zstd")
-	o, err := parse([]string{"-level", "3", "-out", filepath.Join(t.TempDir(), "embedded")}, os.Getenv)
+	o, err := parse([]string{"-arch", "amd64", "-level", "3", "-out", filepath.Join(t.TempDir(), "embedded")}, os.Getenv)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -33,7 +33,8 @@ func TestBoot(t *testing.T) {
 		"go", "build", "-o", o.worker, "../../testdata/init"); err != nil {
 		t.Fatal(err)
 	}
-	sys := system()
+	a := o.arches[0]
+	sys := system(a, o.cache)
 	download, notCached := sys.download, errors.New("packages are not in the cache (run `make assets`)")
 	sys.download = func(ctx context.Context, dir, pkg, version string) error {
 		if os.Getenv("RACKSTRAP_TEST_NOSKIP") == "1" {
@@ -41,14 +42,14 @@ func TestBoot(t *testing.T) {
 		}
 		return notCached
 	}
-	err = run(ctx, o, sys, t.Output())
+	err = run(ctx, o, func(arch) tools { return sys }, t.Output())
 	if errors.Is(err, notCached) {
 		t.Skip(err)
 	}
 	if err != nil {
 		t.Fatal(err)
 	}
-	initramfs, err := os.ReadFile(filepath.Join(o.out, initramfsFile))
+	initramfs, err := os.ReadFile(filepath.Join(o.out, a.initramfsFile()))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -59,7 +60,7 @@ func TestBoot(t *testing.T) {
 		t.Fatal(err)
 	}
 	cmd := exec.CommandContext(ctx, "qemu-system-x86_64", "-accel", "tcg", "-m", "512", "-nographic", "-no-reboot",
-		"-nic", "user,model=virtio-net-pci", "-kernel", filepath.Join(o.out, kernelFile), "-initrd", file,
+		"-nic", "user,model=virtio-net-pci", "-kernel", filepath.Join(o.out, a.kernelFile()), "-initrd", file,
 		"-append", "console=ttyS0 panic=-1")
 	console, err := cmd.CombinedOutput()
 	if err != nil {

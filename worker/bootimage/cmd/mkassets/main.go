@@ -4,8 +4,8 @@
 // It runs on Debian 12 amd64, as any user. Packages are downloaded with
 // apt-get, which checks their signatures, and unpacked; nothing is installed.
 // It needs the programs of ../../packages.txt and apt's lists (`apt-get
-// update`). What it downloads and compresses is kept in $RACKSTRAP_CACHE, or in
-// ~/.cache/rackstrap.
+// update`); those of arm64's packages it fetches itself. What it downloads and
+// compresses is kept in $RACKSTRAP_CACHE, or in ~/.cache/rackstrap.
 package main
 
 import (
@@ -20,15 +20,9 @@ import (
 	"syscall"
 )
 
-// Sizes in bytes of kernel and initramfs together. Some network cards' iPXE
-// drivers hang on large downloads.
-const (
-	sizeWanted = 30_000_000
-	sizeLimit  = 40_000_000
-)
-
 // options is what the command line says.
 type options struct {
+	arches  []arch
 	out     string // folder of the boot files
 	cache   string // folder that survives
 	worker  string // a ready worker, or "" to build one
@@ -44,7 +38,7 @@ func main() {
 		return
 	}
 	if err == nil {
-		err = run(ctx, opts, system(), os.Stdout)
+		err = run(ctx, opts, func(a arch) tools { return system(a, opts.cache) }, os.Stdout)
 	}
 	if err != nil {
 		fmt.Fprintln(os.Stderr, "mkassets:", err)
@@ -61,7 +55,8 @@ func parse(args []string, getenv func(string) string) (options, error) {
 	fs := flag.NewFlagSet("mkassets", flag.ContinueOnError)
 	fs.StringVar(&o.out, "out", "ipxe/embedded", "write the boot files into this `folder`")
 	fs.StringVar(&o.cache, "cache", cache, "keep downloads and results in this `folder`")
-	fs.StringVar(&o.worker, "worker", "", "use this static amd64 `program` instead of building ./cmd/rackstrap-worker")
+	names := fs.String("arch", "amd64,arm64", "make the boot files of these `architectures`, and remove those of others")
+	fs.StringVar(&o.worker, "worker", "", "use this static `program` instead of building ./cmd/rackstrap-worker; needs one -arch")
 	fs.StringVar(&o.ldflags, "ldflags", "-s -w", "linker `flags` for building the worker")
 	fs.IntVar(&o.level, "level", 19, "zstd `level` for the worker; 3 is quick, for trying things out")
 	if err := fs.Parse(args); err != nil {
@@ -70,25 +65,41 @@ func parse(args []string, getenv func(string) string) (options, error) {
 	if fs.NArg() > 0 {
 		return o, fmt.Errorf("%q: no arguments are taken", fs.Arg(0))
 	}
-	abs, err := filepath.Abs(o.cache)
-	o.cache = abs
+	var err error
+	if o.arches, err = chosen(*names); err != nil {
+		return o, err
+	}
+	if o.worker != "" && len(o.arches) > 1 {
+		return o, fmt.Errorf("-worker %s is for one architecture (add -arch amd64 or -arch arm64)", o.worker)
+	}
+	o.cache, err = filepath.Abs(o.cache)
 	return o, err
 }
 
-// run makes the boot files, reusing what the cache has.
-func run(ctx context.Context, o options, t tools, out io.Writer) error {
+// run makes the boot files, reusing what the cache has. It writes nothing unless
+// all of them can be made.
+func run(ctx context.Context, o options, toolsFor func(arch) tools, out io.Writer) error {
 	unlock, err := lock(o.cache)
 	if err != nil {
 		return err
 	}
 	defer unlock()
-	b, err := makeBase(ctx, o.cache, t, out)
-	if err != nil {
-		return err
+	var list []made
+	for _, a := range o.arches {
+		t := toolsFor(a)
+		b, err := makeBase(ctx, o.cache, a, t, out)
+		if err != nil {
+			return fmt.Errorf("%s: %w", a.name, err)
+		}
+		part, err := makeWorkerPart(ctx, o, a, t)
+		if err != nil {
+			return fmt.Errorf("%s: %w", a.name, err)
+		}
+		m, err := assemble(b, part, out)
+		if err != nil {
+			return err
+		}
+		list = append(list, m)
 	}
-	part, err := makeWorkerPart(ctx, o, t)
-	if err != nil {
-		return err
-	}
-	return publish(b, part, o.out, out)
+	return publish(list, o.out, out)
 }

@@ -9,17 +9,18 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"runtime"
 	"slices"
 	"strings"
 	"sync/atomic"
 	"testing"
+	"time"
 
 	"github.com/rackstrap/rackstrap/worker/bootimage"
 )
 
-const kernelVersion = "6.1.0-1-amd64"
-
-// archiveOf is a small Debian archive: real packages, made by dpkg-deb.
+// archiveOf is a small Debian archive of one architecture: real packages, made by
+// dpkg-deb.
 type archiveOf struct {
 	tools
 	debs      string
@@ -27,11 +28,14 @@ type archiveOf struct {
 	downloads atomic.Int32
 }
 
-func newArchive(t *testing.T) *archiveOf {
+func newArchive(t *testing.T) *archiveOf { return archiveFor(t, arches()[0]) }
+
+func archiveFor(t *testing.T, of arch) *archiveOf {
 	t.Helper()
 	needTools(t, "dpkg-deb", "zstd")
+	kernelVersion := "6.1.0-1-" + of.name
 	a := &archiveOf{debs: t.TempDir(), packages: map[string]bootimage.Stanza{
-		metaPackage: {"package": metaPackage, "depends": "linux-image-" + kernelVersion + " (= 1)"},
+		of.meta(): {"package": of.meta(), "depends": "linux-image-" + kernelVersion + " (= 1)"},
 	}}
 	modules := "lib/modules/" + kernelVersion + "/"
 	a.add(t, "linux-image-"+kernelVersion, map[string]string{
@@ -43,11 +47,14 @@ func newArchive(t *testing.T) *archiveOf {
 		modules + "modules.builtin.modinfo":                 "",
 		"usr/share/doc/linux-image-" + kernelVersion + "/x": "",
 	})
-	for _, s := range sources() {
+	for _, s := range of.sources {
 		if s.pkg != "" && a.packages[s.pkg] == nil {
 			files := map[string]string{}
-			for _, f := range sources() {
-				if f.pkg == s.pkg {
+			for _, f := range of.sources {
+				switch {
+				case f.pkg == s.pkg && f.grub != "":
+					files[f.path+"/http.mod"] = "ELF"
+				case f.pkg == s.pkg:
 					files[f.path] = "MZ " + f.file
 				}
 			}
@@ -80,10 +87,19 @@ func newArchive(t *testing.T) *archiveOf {
 			}
 			return nil
 		},
+		grub: func(_ context.Context, file, platform, folder, _ string) error {
+			if _, err := os.Stat(filepath.Join(folder, "http.mod")); err != nil {
+				return err
+			}
+			return os.WriteFile(file, []byte("MZ made for "+platform), 0o600)
+		},
 		buildWorker: func(context.Context, string, string) error { return errors.New("no worker to build") },
 	}
 	return a
 }
+
+// all are the tools of an archive, for whatever architecture.
+func (a *archiveOf) all(arch) tools { return a.tools }
 
 // add builds a package with those files and a copyright file.
 func (a *archiveOf) add(t *testing.T, name string, files map[string]string) {
@@ -112,11 +128,11 @@ func (a *archiveOf) add(t *testing.T, name string, files map[string]string) {
 
 func testOptions(t *testing.T) options {
 	t.Helper()
-	return options{out: filepath.Join(t.TempDir(), "embedded"), cache: t.TempDir(), worker: goProgram(t), level: 3}
+	return options{arches: arches()[:1], out: filepath.Join(t.TempDir(), "embedded"), cache: t.TempDir(), worker: goProgram(t, "amd64"), level: 3}
 }
 
-// goProgram returns a static amd64 program: this test's Go toolchain makes one.
-func goProgram(t *testing.T) string {
+// goProgram returns a static program: this test's Go toolchain makes one.
+func goProgram(t *testing.T, goarch string) string {
 	t.Helper()
 	dir := t.TempDir()
 	source := filepath.Join(dir, "main.go")
@@ -124,7 +140,7 @@ func goProgram(t *testing.T) string {
 		t.Fatal(err)
 	}
 	cmd := exec.Command("go", "build", "-o", filepath.Join(dir, "init"), source)
-	cmd.Env = append(os.Environ(), "CGO_ENABLED=0", "GOOS=linux", "GOARCH=amd64")
+	cmd.Env = append(os.Environ(), "CGO_ENABLED=0", "GOOS=linux", "GOARCH="+goarch)
 	if out, err := cmd.CombinedOutput(); err != nil {
 		t.Fatalf("go build: %v\n%s", err, out)
 	}
@@ -135,7 +151,7 @@ func TestRun(t *testing.T) {
 	t.Parallel()
 	a, o := newArchive(t), testOptions(t)
 	var log strings.Builder
-	if err := run(t.Context(), o, a.tools, &log); err != nil {
+	if err := run(t.Context(), o, a.all, &log); err != nil {
 		t.Fatal(err)
 	}
 	if got := a.downloads.Load(); got != 4 {
@@ -163,8 +179,8 @@ func TestRun(t *testing.T) {
 	want := []string{
 		"undionly.kpxe ipxe 1 GPL-2 debian", "snponly.efi ipxe 1 GPL-2 debian", "ipxe.efi ipxe 1 GPL-2 debian",
 		"shimx64.efi shim-signed 1 GPL-2 debian", "grubx64.efi grub-efi-amd64-signed 1 GPL-3+ debian",
-		"vmlinuz-amd64 linux-image-" + kernelVersion + " 1 GPL-2 debian",
-		"initramfs-amd64 linux-image-" + kernelVersion + " 1 GPL-2 and Apache-2.0 built",
+		"vmlinuz-amd64 linux-image-6.1.0-1-amd64 1 GPL-2 debian",
+		"initramfs-amd64 linux-image-6.1.0-1-amd64 1 GPL-2 and Apache-2.0 built",
 	}
 	if !slices.Equal(names, want) {
 		t.Errorf("provenance\n%s\nwant\n%s", strings.Join(names, "\n"), strings.Join(want, "\n"))
@@ -179,13 +195,13 @@ func TestRun(t *testing.T) {
 func TestRunAgain(t *testing.T) {
 	t.Parallel()
 	a, o := newArchive(t), testOptions(t)
-	if err := run(t.Context(), o, a.tools, io.Discard); err != nil {
+	if err := run(t.Context(), o, a.all, io.Discard); err != nil {
 		t.Fatal(err)
 	}
 	a.downloads.Store(0)
 	for range 8 {
 		var log strings.Builder
-		if err := run(t.Context(), o, a.tools, &log); err != nil {
+		if err := run(t.Context(), o, a.all, &log); err != nil {
 			t.Fatal(err)
 		}
 		if got := a.downloads.Load(); got != 0 || strings.Contains(log.String(), "compressing") || strings.Contains(log.String(), "wrote") {
@@ -196,7 +212,7 @@ func TestRunAgain(t *testing.T) {
 		"usr/lib/ipxe/undionly.kpxe": "new", "usr/lib/ipxe/snponly.efi": "MZ snponly.efi", "boot/ipxe.efi": "MZ ipxe.efi",
 	})
 	var log strings.Builder
-	if err := run(t.Context(), o, a.tools, &log); err != nil {
+	if err := run(t.Context(), o, a.all, &log); err != nil {
 		t.Fatal(err)
 	}
 	if got := a.downloads.Load(); got != 1 {
@@ -229,12 +245,15 @@ func TestRunRefuses(t *testing.T) {
 		"no worker":      {func(t *testing.T, _ *archiveOf, o *options) { o.worker = "" }, "no worker to build"},
 		"not a program":  {func(t *testing.T, a *archiveOf, o *options) { o.worker = filepath.Join(a.debs, "ipxe.deb") }, "bad magic"},
 		"dynamic worker": {func(t *testing.T, _ *archiveOf, o *options) { o.worker = "/bin/ls" }, "dynamically linked"},
+		"worker for another machine": {
+			func(t *testing.T, _ *archiveOf, o *options) { o.worker = goProgram(t, "arm64") }, "EM_AARCH64, not amd64 (build it with GOARCH=amd64)",
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			a, o := newArchive(t), testOptions(t)
 			tc.spoil(t, a, &o)
-			err := run(t.Context(), o, a.tools, io.Discard)
+			err := run(t.Context(), o, a.all, io.Discard)
 			if err == nil || !strings.Contains(err.Error(), tc.want) {
 				t.Fatalf("error %v, want one with %q", err, tc.want)
 			}
@@ -242,33 +261,128 @@ func TestRunRefuses(t *testing.T) {
 				t.Errorf("wrote %q", files)
 			}
 			// What failed is not taken for done.
-			if err := run(t.Context(), o, a.tools, io.Discard); err == nil {
+			if err := run(t.Context(), o, a.all, io.Discard); err == nil {
 				t.Error("the second run did not fail")
 			}
 		})
 	}
 }
 
-// Too large a pair of kernel and initramfs is refused before anything is written.
-func TestPublishLimit(t *testing.T) {
+// Files for arm64 come from its own packages: the kernel is kept packed, GRUB for HTTP
+// is made. A build that leaves them out takes them away.
+func TestRunBoth(t *testing.T) {
 	t.Parallel()
-	dir := t.TempDir()
-	for name, size := range map[string]int64{kernelFile: sizeLimit, modulesPart: 1, "worker": 1} {
-		f, err := os.Create(filepath.Join(dir, name))
+	o := testOptions(t)
+	o.arches, o.worker = arches(), ""
+	of := map[string]*archiveOf{}
+	for _, a := range o.arches {
+		of[a.name] = archiveFor(t, a)
+		program := goProgram(t, a.name)
+		of[a.name].buildWorker = func(_ context.Context, file, _ string) error { return copyFile(file, program) }
+	}
+	toolsFor := func(a arch) tools { return of[a.name].tools }
+	var log strings.Builder
+	if err := run(t.Context(), o, toolsFor, &log); err != nil {
+		t.Fatal(err)
+	}
+	var origins []origin
+	read := func() (arm int) {
+		origins = nil
+		text, err := os.ReadFile(filepath.Join(o.out, "provenance.json"))
 		if err != nil {
 			t.Fatal(err)
 		}
-		if err := errors.Join(f.Truncate(size), f.Close()); err != nil {
+		if err := json.Unmarshal(text, &origins); err != nil {
+			t.Fatal(err)
+		}
+		for _, p := range origins {
+			if strings.Contains(p.File, "arm64") || strings.Contains(p.File, "aa64") {
+				arm++
+			}
+			sum, err := checksum(filepath.Join(o.out, p.stored()))
+			if err != nil || (sum == p.SHA256) == p.Packed {
+				t.Errorf("%s: sha256 of the file is %s, %v; of the boot file it is %s", p.File, sum, err, p.SHA256)
+			}
+		}
+		return arm
+	}
+	if n := read(); n != 5 || len(origins) != 12 {
+		t.Errorf("%d of %d files are for arm64, want 5 of 12:\n%v", n, len(origins), origins)
+	}
+	kernel, err := command(t.Context(), "", "zstd", "-dc", filepath.Join(o.out, "vmlinuz-arm64.zst"))
+	if err != nil || kernel != "kernel" {
+		t.Errorf("the packed kernel is %q, %v", kernel, err)
+	}
+	if grub, err := os.ReadFile(filepath.Join(o.out, "grubaa64-http.efi")); err != nil || string(grub) != "MZ made for arm64-efi" {
+		t.Errorf("GRUB for HTTP is %q, %v", grub, err)
+	}
+	o.arches = o.arches[:1]
+	if err := run(t.Context(), o, toolsFor, &log); err != nil {
+		t.Fatal(err)
+	}
+	left, err := filepath.Glob(filepath.Join(o.out, "*a*64*"))
+	if n := read(); n != 0 || err != nil || slices.ContainsFunc(left, func(f string) bool { return strings.Contains(f, "arm64") || strings.Contains(f, "aa64") }) {
+		t.Errorf("%d files for arm64 in provenance.json; there are %q", n, left)
+	}
+}
+
+// Without a network there is no list of the other architecture's packages, and an old
+// one will do.
+func TestLists(t *testing.T) {
+	needTools(t, "apt-get")
+	// apt reads this in place of the machine's sources: nothing answers there.
+	config := filepath.Join(t.TempDir(), "apt.conf")
+	sources := filepath.Join(t.TempDir(), "sources.list")
+	for file, text := range map[string]string{
+		config:  fmt.Sprintf("Dir::Etc::sourcelist %q; Dir::Etc::sourceparts \"/dev/null\"; Acquire::Retries \"0\";\n", sources),
+		sources: "deb [trusted=yes] http://127.0.0.1:1/debian bookworm main\n",
+	} {
+		if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
 			t.Fatal(err)
 		}
 	}
-	out := filepath.Join(t.TempDir(), "out")
-	err := publish(base{dir: dir}, filepath.Join(dir, "worker"), out, io.Discard)
-	if err == nil || !strings.Contains(err.Error(), "at most 40.0 MB") {
+	t.Setenv("APT_CONFIG", config)
+	l := lists{arch: "arm64", dir: t.TempDir()}
+	if runtime.GOARCH == l.arch {
+		l.arch = "amd64"
+	}
+	_, err := l.options(t.Context())
+	if err == nil || !strings.Contains(err.Error(), "the first build needs the network; `-arch "+runtime.GOARCH+"` leaves "+l.arch+" out") {
 		t.Errorf("error %v", err)
 	}
-	if _, err := os.Stat(out); err == nil {
-		t.Error("something was written")
+	if err := os.WriteFile(l.stamp(), nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	long := time.Now().Add(-2 * listsAge)
+	if err := os.Chtimes(l.stamp(), long, long); err != nil {
+		t.Fatal(err)
+	}
+	if options, err := l.options(t.Context()); err != nil || !slices.Contains(options, "-oAPT::Architecture="+l.arch) {
+		t.Errorf("with old lists: %q, %v", options, err)
+	}
+	if options, err := (lists{arch: runtime.GOARCH}).options(t.Context()); err != nil || len(options) > 0 {
+		t.Errorf("the machine's own packages: %q, %v", options, err)
+	}
+}
+
+// Too large a pair of kernel and initramfs is refused.
+func TestAssembleLimit(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	for _, name := range []string{modulesPart, "worker"} {
+		if err := os.WriteFile(filepath.Join(dir, name), []byte("x"), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for _, a := range arches() {
+		b := base{arch: a, dir: dir, origins: []origin{{File: a.kernelFile(), Size: a.limit - 8}}}
+		if _, err := assemble(b, filepath.Join(dir, "worker"), io.Discard); err != nil {
+			t.Errorf("%s: %v", a.name, err)
+		}
+		b.origins[0].Size = a.limit
+		if _, err := assemble(b, filepath.Join(dir, "worker"), io.Discard); err == nil || !strings.Contains(err.Error(), "at most "+mb(a.limit)) {
+			t.Errorf("%s: error %v", a.name, err)
+		}
 	}
 }
 
@@ -304,12 +418,14 @@ func TestParse(t *testing.T) {
 	for _, tc := range []struct{ cache, want string }{{"", "/home/a/.cache/rackstrap"}, {"/big", "/big"}} {
 		env["RACKSTRAP_CACHE"] = tc.cache
 		o, err := parse(nil, func(name string) string { return env[name] })
-		if err != nil || o.cache != tc.want || o.out != "ipxe/embedded" {
+		if err != nil || o.cache != tc.want || o.out != "ipxe/embedded" || len(o.arches) != 2 {
 			t.Errorf("got %+v, %v, want cache %s", o, err, tc.want)
 		}
 	}
-	if _, err := parse([]string{"x"}, func(string) string { return "" }); err == nil {
-		t.Error("an argument was accepted")
+	for _, args := range [][]string{{"x"}, {"-arch", "riscv64"}, {"-arch", "amd64,amd64"}, {"-worker", "program"}} {
+		if _, err := parse(args, func(string) string { return "" }); err == nil {
+			t.Errorf("%q was accepted", args)
+		}
 	}
 }
 

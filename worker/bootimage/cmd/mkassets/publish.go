@@ -4,64 +4,113 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 )
 
-const (
-	kernelFile    = "vmlinuz-amd64"
-	initramfsFile = "initramfs-amd64"
-)
+// made is everything of one architecture, ready to be published.
+type made struct {
+	base
+	initramfs []byte
+}
 
-// publish writes the boot files that changed into dir, each in one step, and
-// provenance.json last. It returns an error, and writes nothing, when kernel
-// and initramfs are too large.
-func publish(b base, workerPart, dir string, out io.Writer) error {
+// assemble puts the initramfs of an architecture together. It returns an error when
+// kernel and initramfs are too large.
+func assemble(b base, workerPart string, out io.Writer) (made, error) {
 	modules, err := os.ReadFile(filepath.Join(b.dir, modulesPart))
 	if err != nil {
-		return err
+		return made{}, err
 	}
 	worker, err := os.ReadFile(workerPart)
 	if err != nil {
-		return err
+		return made{}, err
 	}
-	kernel, err := os.Stat(filepath.Join(b.dir, kernelFile))
+	kernel, err := b.size(b.arch.kernelFile())
 	if err != nil {
-		return err
+		return made{}, err
 	}
-	initramfs := join(modules, worker)
-	total := kernel.Size() + int64(len(initramfs))
-	fmt.Fprintf(out, "kernel %s + modules %s + worker %s = %s (at most %s, %s wanted)\n", mb(kernel.Size()),
-		mb(int64(len(modules))), mb(int64(len(worker))), mb(total), mb(sizeLimit), mb(sizeWanted))
-	if total > sizeLimit {
-		return fmt.Errorf("kernel and initramfs are %s, at most %s can be booted everywhere (take modules out of bootimage.ServerModules)",
-			mb(total), mb(sizeLimit))
+	m := made{base: b, initramfs: join(modules, worker)}
+	total := kernel + int64(len(m.initramfs))
+	fmt.Fprintf(out, "%s: kernel %s + modules %s + worker %s = %s (at most %s, %s wanted)\n", b.arch.name, mb(kernel),
+		mb(int64(len(modules))), mb(int64(len(worker))), mb(total), mb(b.arch.limit), mb(b.arch.wanted))
+	if total > b.arch.limit {
+		return m, fmt.Errorf("%s: kernel and initramfs are %s, at most %s can be booted everywhere (take modules out of bootimage.ServerModules)",
+			b.arch.name, mb(total), mb(b.arch.limit))
 	}
+	return m, nil
+}
+
+// size returns how many bytes a boot file of the base has.
+func (b base) size(file string) (int64, error) {
+	for _, o := range b.origins {
+		if o.File == file {
+			return o.Size, nil
+		}
+	}
+	return 0, fmt.Errorf("%s: no boot file %s", b.dir, file)
+}
+
+// publish writes the boot files that changed into dir, each in one step, and
+// provenance.json last. Files of an architecture that is not among them go.
+func publish(list []made, dir string, out io.Writer) error {
 	if err := os.MkdirAll(dir, 0o755); err != nil {
 		return err
 	}
 	var origins []origin
-	for _, o := range b.origins {
-		data := initramfs
-		if o.File == modulesPart {
-			sum := sha256.Sum256(initramfs)
-			o.File, o.SHA256, o.Source = initramfsFile, hex.EncodeToString(sum[:]), "built"
-			o.Licence += " and Apache-2.0" // the modules and the worker
-		} else if data, err = os.ReadFile(filepath.Join(b.dir, o.File)); err != nil {
-			return err
+	for _, m := range list {
+		for _, o := range m.origins {
+			data := m.initramfs
+			var err error
+			if o.File == modulesPart {
+				sum := sha256.Sum256(data)
+				o.File, o.SHA256, o.Size, o.Source = m.arch.initramfsFile(), hex.EncodeToString(sum[:]), int64(len(data)), "built"
+				o.Licence += " and Apache-2.0" // the modules and the worker
+			} else if data, err = os.ReadFile(filepath.Join(m.dir, o.stored())); err != nil {
+				return err
+			}
+			if err := replace(filepath.Join(dir, o.stored()), data, out); err != nil {
+				return err
+			}
+			origins = append(origins, o)
 		}
-		if err := replace(filepath.Join(dir, o.File), data, out); err != nil {
-			return err
-		}
-		origins = append(origins, o)
+	}
+	if err := remove(list, dir, out); err != nil {
+		return err
 	}
 	text, err := json.MarshalIndent(origins, "", "  ")
 	if err != nil {
 		return err
 	}
 	return replace(filepath.Join(dir, "provenance.json"), append(text, '\n'), out)
+}
+
+// remove takes the files of the other architectures out of dir, which a build would
+// embed.
+func remove(list []made, dir string, out io.Writer) error {
+	for _, a := range arches() {
+		if slices.ContainsFunc(list, func(m made) bool { return m.arch.name == a.name }) {
+			continue
+		}
+		names := []string{a.initramfsFile()}
+		for _, s := range a.sources {
+			names = append(names, origin{File: s.file, Packed: s.pack}.stored())
+		}
+		for _, name := range names {
+			file := filepath.Join(dir, name)
+			switch err := os.Remove(file); {
+			case err == nil:
+				fmt.Fprintf(out, "removed %s\n", file)
+			case !errors.Is(err, fs.ErrNotExist):
+				return err
+			}
+		}
+	}
+	return nil
 }
 
 // join puts one archive behind the other, as init/initramfs.c of the kernel

@@ -3,16 +3,20 @@ package main
 import (
 	"bytes"
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"os"
 	"os/exec"
+	"path/filepath"
+	"slices"
 	"strings"
 
 	"github.com/rackstrap/rackstrap/worker/bootimage"
 )
 
-// tools are the programs that reach outside of the files given to them.
+// tools are the programs that reach outside of the files given to them, for one
+// architecture.
 type tools struct {
 	// show returns apt's stanzas of the candidate versions.
 	show func(ctx context.Context, packages ...string) ([]bootimage.Stanza, error)
@@ -20,31 +24,50 @@ type tools struct {
 	download func(ctx context.Context, dir, pkg, version string) error
 	// depmod writes modules.dep and its kin for the kernel below root.
 	depmod func(ctx context.Context, root, kernel string) error
+	// grub makes a boot program of the modules in a folder, for one of GRUB's
+	// platforms, with an embedded configuration.
+	grub func(ctx context.Context, file, platform, folder, config string) error
 	// buildWorker writes a static worker to file.
 	buildWorker func(ctx context.Context, file, ldflags string) error
 }
 
-func system() tools {
+func system(a arch, cache string) tools {
+	l := lists{arch: a.name, dir: filepath.Join(cache, "apt-"+a.name)}
 	return tools{
 		show: func(ctx context.Context, packages ...string) ([]bootimage.Stanza, error) {
-			text, err := command(ctx, "", "apt-cache", append([]string{"show", "--no-all-versions"}, packages...)...)
+			options, err := l.options(ctx)
 			if err != nil {
-				return nil, fmt.Errorf("%w (run `apt-get update` as root)", err)
+				return nil, err
+			}
+			text, err := command(ctx, "", "apt-cache", slices.Concat([]string{"show", "--no-all-versions"}, options, packages)...)
+			if err != nil {
+				return nil, fmt.Errorf("%w (%s)", errors.Join(err, l.forget()), l.remedy())
 			}
 			return bootimage.ParseControl(text)
 		},
 		download: func(ctx context.Context, dir, pkg, version string) error {
-			_, err := command(ctx, dir, "apt-get", "download", "-q", pkg+"="+version)
-			return err
+			options, err := l.options(ctx)
+			if err != nil {
+				return err
+			}
+			if _, err = command(ctx, dir, "apt-get", slices.Concat([]string{"download", "-q", pkg + "=" + version}, options)...); err != nil {
+				return fmt.Errorf("%w (%s)", errors.Join(err, l.forget()), l.remedy())
+			}
+			return nil
 		},
 		depmod: func(ctx context.Context, root, kernel string) error {
 			_, err := command(ctx, "", "depmod", "-b", root, kernel)
 			return err
 		},
+		grub: func(ctx context.Context, file, platform, folder, config string) error {
+			_, err := command(ctx, "", "grub-mkimage", slices.Concat(
+				[]string{"-O", platform, "-d", folder, "-c", config, "-p", "/grub", "-o", file}, grubModules())...)
+			return err
+		},
 		buildWorker: func(ctx context.Context, file, ldflags string) error {
 			// The state of the repository stays out, so that a commit that
 			// leaves the worker alone leaves the initramfs alone.
-			_, err := command(ctx, "", "env", "CGO_ENABLED=0", "GOOS=linux", "GOARCH=amd64",
+			_, err := command(ctx, "", "env", "CGO_ENABLED=0", "GOOS=linux", "GOARCH="+a.name,
 				"go", "build", "-trimpath", "-buildvcs=false", "-tags", "grpcnotrace", "-ldflags", ldflags, "-o", file, "./cmd/rackstrap-worker")
 			return err
 		},

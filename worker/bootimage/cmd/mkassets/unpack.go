@@ -39,7 +39,7 @@ func unpack(ctx context.Context, cache string, packages map[string]bootimage.Sta
 // lists say.
 func fetch(ctx context.Context, dir string, pkg bootimage.Stanza, t tools, out io.Writer) (string, error) {
 	name := fmt.Sprintf("%s_%s.deb", pkg["package"], pkg["sha256"])
-	return cached(dir, name, 16, func(tmp string) error {
+	return cached(dir, name, 24, func(tmp string) error {
 		size := ""
 		if n, err := strconv.ParseInt(pkg["size"], 10, 64); err == nil {
 			size = fmt.Sprintf(" (%.1f MB)", float64(n)/1e6)
@@ -63,6 +63,16 @@ func fetch(ctx context.Context, dir string, pkg bootimage.Stanza, t tools, out i
 		}
 		return os.Rename(files[0], tmp)
 	})
+}
+
+func copyTo(w io.Writer, from string) error {
+	f, err := os.Open(from)
+	if err != nil {
+		return err
+	}
+	defer f.Close()
+	_, err = io.Copy(w, f)
+	return err
 }
 
 func copyFile(to, from string) error {

@@ -15,8 +15,8 @@ import (
 
 // makeWorkerPart returns the file with the second archive of the initramfs:
 // the worker and the folders that it mounts on.
-func makeWorkerPart(ctx context.Context, o options, t tools) (string, error) {
-	worker, err := readWorker(ctx, o, t)
+func makeWorkerPart(ctx context.Context, o options, a arch, t tools) (string, error) {
+	worker, err := readWorker(ctx, o, a, t)
 	if err != nil {
 		return "", err
 	}
@@ -25,7 +25,7 @@ func makeWorkerPart(ctx context.Context, o options, t tools) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	return cached(filepath.Join(o.cache, "worker"), k, 4, func(file string) error {
+	return cached(filepath.Join(o.cache, "worker"), k, 8, func(file string) error {
 		return compress(ctx, file, o.level, func(w io.Writer) error {
 			return bootimage.WriteCPIO(w, bootimage.WorkerEntries(worker))
 		})
@@ -33,7 +33,7 @@ func makeWorkerPart(ctx context.Context, o options, t tools) (string, error) {
 }
 
 // readWorker returns the program given on the command line, or builds it.
-func readWorker(ctx context.Context, o options, t tools) ([]byte, error) {
+func readWorker(ctx context.Context, o options, a arch, t tools) ([]byte, error) {
 	file := o.worker
 	if file == "" {
 		tmp, err := os.MkdirTemp("", "mkassets-")
@@ -46,7 +46,7 @@ func readWorker(ctx context.Context, o options, t tools) ([]byte, error) {
 			return nil, err
 		}
 	}
-	if err := checkWorker(file); err != nil {
+	if err := checkWorker(file, a); err != nil {
 		return nil, fmt.Errorf("worker %s: %w", file, err)
 	}
 	return os.ReadFile(file)
@@ -54,14 +54,14 @@ func readWorker(ctx context.Context, o options, t tools) ([]byte, error) {
 
 // checkWorker refuses what the kernel could not start as /init: there is no
 // dynamic linker and no interpreter in the initramfs.
-func checkWorker(file string) error {
+func checkWorker(file string, a arch) error {
 	f, err := elf.Open(file)
 	if err != nil {
 		return err
 	}
 	defer f.Close()
-	if f.Machine != elf.EM_X86_64 || f.Class != elf.ELFCLASS64 {
-		return fmt.Errorf("is for %v, not amd64 (build it with GOARCH=amd64)", f.Machine)
+	if f.Machine != a.machine || f.Class != elf.ELFCLASS64 {
+		return fmt.Errorf("is for %v, not %s (build it with GOARCH=%s)", f.Machine, a.name, a.name)
 	}
 	for _, p := range f.Progs {
 		if p.Type == elf.PT_INTERP {
