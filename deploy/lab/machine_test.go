@@ -138,6 +138,7 @@ func TestFirmwaresAskTheNetwork(t *testing.T) {
 		{lab.UEFIHTTP, "HTTPClient:Arch:00016:"},
 		{lab.SecureBoot, "PXEClient:Arch:00007:"},
 		{lab.ARM64, "PXEClient:Arch:00011:"},
+		{lab.ARM64HTTP, "HTTPClient:Arch:00019:"},
 	} {
 		m, err := l.AddMachine(ctx, lab.MachineSpec{Name: string(tt.firmware), RAM: 512, Firmware: tt.firmware, Disks: []lab.DiskSpec{{Size: 1 << 20}}})
 		if err != nil {
