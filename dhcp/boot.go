@@ -13,9 +13,11 @@ const (
 	ProgramUEFI    = "snponly.efi"
 	ProgramShim    = "shimx64.efi"
 	ProgramShimARM = "shimaa64.efi"
-	// ProgramGRUBHTTPARM is a GRUB that takes its files by HTTP. Nobody signed it: it is
-	// for arm64 machines without Secure Boot, which have no iPXE of ours.
-	ProgramGRUBHTTPARM = "grubaa64-http.efi"
+	// ProgramDisk and ProgramDiskARM are disks with shim and GRUB that UEFI HTTP boot
+	// loads into memory: the signed GRUB cannot take its files by HTTP, and what shim
+	// loads by HTTP would have to (deploy/docs/adr/0017-secure-boot-over-http.md).
+	ProgramDisk    = "shimx64.img"
+	ProgramDiskARM = "shimaa64.img"
 )
 
 // programs are the boot programs by the chain and by what the firmware is.
@@ -28,15 +30,9 @@ var programs = map[hardware.Chain]map[hardware.Firmware]string{
 	hardware.ChainGRUB: {
 		hardware.FirmwareUEFI:    ProgramShim,
 		hardware.FirmwareUEFIARM: ProgramShimARM,
-		hardware.FirmwareHTTPARM: ProgramGRUBHTTPARM,
+		hardware.FirmwareHTTP:    ProgramDisk,
+		hardware.FirmwareHTTPARM: ProgramDiskARM,
 	},
-}
-
-// noProgramReasons say why a firmware has no program in a chain, where that is not
-// ReasonNoProgram.
-var noProgramReasons = map[hardware.Chain]map[hardware.Firmware]hardware.Reason{
-	// GRUB as Debian signed it has no http module, and shim over HTTP loads GRUB by HTTP.
-	hardware.ChainGRUB: {hardware.FirmwareHTTP: hardware.ReasonSecureHTTP},
 }
 
 // noProgram is a URL's last part that is never there.
@@ -106,8 +102,6 @@ func bootProgram(c *Class, p *Place, b *hardware.Boot, f Files) (program string,
 		return "", hardware.ReasonOwnNeedsIPXE, archWords(c.Arch)
 	case program != "":
 		return program, hardware.ReasonBootProgram, ""
-	case noProgramReasons[chain][fw] != "":
-		return "", noProgramReasons[chain][fw], ""
 	}
 	return "", hardware.ReasonNoProgram, archWords(c.Arch)
 }

@@ -252,7 +252,7 @@ func TestGoldenReasons(t *testing.T) {
 		hardware.ReasonOtherServer, hardware.ReasonWrongAddress, hardware.ReasonNoServerAddress, hardware.ReasonTwoAddresses,
 		hardware.ReasonOffered, hardware.ReasonAcked, hardware.ReasonInformed, hardware.ReasonReleased, hardware.ReasonDeclined,
 		hardware.ReasonBootProgram, hardware.ReasonBootScript, hardware.ReasonUnknownFirmware, hardware.ReasonProgramLoop,
-		hardware.ReasonProvisioned, hardware.ReasonNoProgram, hardware.ReasonSecureHTTP, hardware.ReasonOwnNeedsIPXE,
+		hardware.ReasonProvisioned, hardware.ReasonNoProgram, hardware.ReasonOwnNeedsIPXE,
 		hardware.ReasonProxyOffered, hardware.ReasonProxyAnswered, hardware.ReasonProxySilent,
 	} {
 		want[r] = true

@@ -35,14 +35,14 @@ func TestProgramsAreAssets(t *testing.T) {
 					named[name] = true
 					continue
 				}
-				if reason != hardware.ReasonBootProgram || !slices.Contains(ipxe.AssetNames(), name) {
+				if reason != hardware.ReasonBootProgram || !slices.Contains(ipxe.AssetNames(), name) && name != ProgramDisk {
 					t.Errorf("chain %q, %s, architecture %d: %q (%s) is no boot file", chain, f, arch, file, reason)
 				}
 				named[name] = true
 			}
 		}
 	}
-	for _, name := range []string{ProgramBIOS, ProgramUEFI, ProgramShim, ProgramShimARM, ProgramGRUBHTTPARM} {
+	for _, name := range []string{ProgramBIOS, ProgramUEFI, ProgramShim, ProgramShimARM, ProgramDisk, ProgramDiskARM} {
 		if !named[name] {
 			t.Errorf("no client is told to load %s", name)
 		}

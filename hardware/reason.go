@@ -34,7 +34,6 @@ const (
 	ReasonProgramLoop     Reason = "boot-program-loop"
 	ReasonNoBootAssets    Reason = "no-boot-assets"
 	ReasonNoProgram       Reason = "no-boot-program"
-	ReasonSecureHTTP      Reason = "secure-boot-http"
 	ReasonPoolEmpty       Reason = "pool-empty"
 	ReasonPoolShare       Reason = "pool-share-used"
 	ReasonAddressInUse    Reason = "address-in-use"
@@ -260,7 +259,6 @@ var reasons = map[Reason]string{
 	ReasonIssueClosed:      "an issue is gone",
 	ReasonIssueChanged:     "an issue has other words now",
 	ReasonNoProgram:        "there is no boot program for this kind of firmware",
-	ReasonSecureHTTP:       "Secure Boot cannot be done over UEFI HTTP boot; let the machine boot by UEFI PXE",
 	ReasonPoolEmpty:        "every address of the pool is taken",
 	ReasonPoolShare:        "the share of the pool for machines without a record is taken",
 	ReasonAddressInUse:     "somebody else uses an address of ours",

@@ -84,6 +84,12 @@ func TestWhatDHCPNamesIsServed(t *testing.T) {
 			t.Errorf("TFTP %s: %d bytes", f, len(got))
 		}
 	}
+	disk := httpGet(t, web.URL+"/ipxe/"+dhcp.ProgramDisk)
+	for _, on := range []string{strings.Repeat("shimx64.efi", 1000), strings.Repeat("grubx64.efi", 1000), "/grub/machine/auto"} {
+		if !strings.Contains(disk, on) {
+			t.Errorf("HTTP %s: %d bytes without %.40s", dhcp.ProgramDisk, len(disk), on)
+		}
+	}
 	if got := httpGet(t, web.URL+ipxe.ScriptPath(backend.mac)); !strings.HasPrefix(got, "#!ipxe\n") {
 		t.Errorf("script: %q", got)
 	}

@@ -123,8 +123,15 @@ func (b *httpBoots) Script(ctx context.Context, mac hardware.MAC, client netip.A
 
 // Asks implements ipxe.Scripts.
 func (b *httpBoots) Asks(_ context.Context, client netip.Addr) (hardware.MAC, bool) {
-	m, ok := b.view.BootingAt(client)
-	if !ok || m.Boot == nil {
+	ref, ok := b.who(client, hardware.MAC{})
+	if !ok {
+		return hardware.MAC{}, false
+	}
+	if mac, stranger := hardware.StrangerMAC(ref.uid); stranger {
+		return mac, true
+	}
+	m, ok := b.view.Machine(ref.uid)
+	if !ok || m.Boot == nil || m.Boot.ID != ref.boot {
 		return hardware.MAC{}, false
 	}
 	return m.Boot.MAC, true
