@@ -32,6 +32,7 @@ type devices struct {
 	loader  *module.Loader
 	plugger *module.Plugger
 	root    fs.FS
+	bmc     *bmcSearch
 
 	settled sync.Once
 }
@@ -67,6 +68,7 @@ func startDevices(ctx context.Context, wg *sync.WaitGroup, say func(string, ...a
 	// After the subscription: a device is seen by at least one of the two.
 	n := d.plugger.Coldplug("/sys/devices")
 	say("loading drivers for %d kinds of device", n)
+	d.bmc = d.searchBMC(ctx)
 	return d
 }
 
@@ -106,15 +108,40 @@ func (d *devices) Ready(ctx context.Context) {
 	})
 }
 
-// Facts looks at the machine.
-func (d *devices) Facts(ctx context.Context) hardware.Facts {
+// Facts looks at the machine and reports what it finds; once more where the BMC answers
+// later than anybody should wait for it.
+func (d *devices) Facts(ctx context.Context, report func(hardware.Facts)) {
 	d.Ready(ctx)
 	if _, err := os.Stat("/sys/firmware/efi"); err == nil {
 		if err := errors.Join(d.Load("efivarfs"), pid1.CreateAll(pid1.Firmware())); err != nil {
 			d.say("the firmware's variables cannot be read: %v", err)
 		}
 	}
-	return probe.Facts(d.root, time.Now())
+	late := time.After(bmcHead)
+	select {
+	case <-d.bmc.done:
+	case <-late:
+		report(d.facts())
+		select {
+		case <-d.bmc.done:
+			if d.bmc.fact == nil {
+				return
+			}
+		case <-ctx.Done():
+			return
+		}
+	case <-ctx.Done():
+		return
+	}
+	f := d.facts()
+	f.BMC = d.bmc.fact
+	report(f)
+}
+
+func (d *devices) facts() hardware.Facts {
+	f := probe.Facts(d.root, time.Now())
+	permanentMACs(f.NICs)
+	return f
 }
 
 // macs lists the addresses of the machine's network cards.

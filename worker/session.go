@@ -27,8 +27,9 @@ type Config struct {
 	// Ready waits until the machine's disks are found; it is called before each
 	// action. nil: they are.
 	Ready func(context.Context)
-	// Facts looks at the machine; it is called once, after the first Welcome.
-	Facts func(context.Context) hardware.Facts
+	// Facts looks at the machine and reports what it finds, again where more comes to
+	// light later; it is called once, after the first Welcome.
+	Facts func(ctx context.Context, report func(hardware.Facts))
 	// SetClock sets the machine's clock.
 	SetClock func(time.Time) error
 	// Uptime is the time since the kernel's start.

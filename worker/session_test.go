@@ -80,7 +80,7 @@ func startWorker(t *testing.T, a *appliance, pin [32]byte) *bench {
 			"broken":      broken{},
 			"file.write":  action.Runners()[workflow.KindFileWrite],
 		},
-		Facts:  func(context.Context) hardware.Facts { return hardware.Facts{CPUs: 7} },
+		Facts:  func(_ context.Context, report func(hardware.Facts)) { report(hardware.Facts{CPUs: 7}) },
 		Uptime: func() time.Duration { return 1234 * time.Millisecond },
 		SetClock: func(at time.Time) error {
 			b.mu.Lock()

@@ -147,8 +147,9 @@ func (s *Session) send(ctx context.Context, stream workerpb.Worker_SessionClient
 const maxFacts = 256 << 10
 
 // collect looks at the machine and puts what it finds into the outbox, once per boot.
-func (s *Session) collect(ctx context.Context) {
-	f := s.c.Facts(ctx)
+func (s *Session) collect(ctx context.Context) { s.c.Facts(ctx, s.found) }
+
+func (s *Session) found(f hardware.Facts) {
 	f.Worker = s.c.Version
 	f.Cap()
 	b, err := json.Marshal(f)

@@ -16,17 +16,21 @@ import (
 // Facts looks at the machine below root. Collected is now; Worker is left to the caller.
 func Facts(root fs.FS, now time.Time) hardware.Facts {
 	f := hardware.Facts{
-		Collected: now,
-		Arch:      runtime.GOARCH,
-		Kernel:    text(root, "proc/sys/kernel/osrelease"),
-		Vendor:    dmi(root, "sys_vendor"),
-		Product:   dmi(root, "product_name"),
-		Serial:    dmi(root, "product_serial"),
-		UUID:      strings.ToLower(dmi(root, "product_uuid")),
-		CPUModel:  cpuModel(text(root, "proc/cpuinfo")),
-		CPUs:      countList(text(root, "sys/devices/system/cpu/online")),
-		Disks:     disks(root),
-		NICs:      nics(root),
+		Collected:     now,
+		Arch:          runtime.GOARCH,
+		Kernel:        text(root, "proc/sys/kernel/osrelease"),
+		Vendor:        dmi(root, "sys_vendor"),
+		Product:       dmi(root, "product_name"),
+		Serial:        dmi(root, "product_serial"),
+		UUID:          strings.ToLower(dmi(root, "product_uuid")),
+		BoardSerial:   dmi(root, "board_serial"),
+		ChassisSerial: dmi(root, "chassis_serial"),
+		AssetTag:      assetTag(root),
+		BIOS:          bios(root),
+		CPUModel:      cpuModel(text(root, "proc/cpuinfo")),
+		CPUs:          countList(text(root, "sys/devices/system/cpu/online")),
+		Disks:         disks(root),
+		NICs:          nics(root),
 	}
 	f.MemoryBytes = memory(text(root, "proc/meminfo"))
 	f.Firmware, f.SecureBoot = firmware(root)
@@ -57,16 +61,22 @@ func raw(root fs.FS, name string) []byte {
 	return b
 }
 
-// dmi reads one string of the SMBIOS tables. Vendors that did not fill it in say so
-// in many ways.
+// dmi reads one string of the SMBIOS tables, empty where the vendor did not fill it in.
 func dmi(root fs.FS, name string) string {
-	s := text(root, path.Join("sys/class/dmi/id", name))
-	switch strings.ToLower(strings.Trim(s, ". ")) {
-	case "to be filled by o.e.m", "default string", "not specified", "none", "n/a", "system serial number",
-		"system product name", "system manufacturer", "unknown", "o.e.m", "0123456789":
-		return ""
+	return hardware.Unfilled(text(root, path.Join("sys/class/dmi/id", name)))
+}
+
+// assetTag is on the case, or on the board of a blade.
+func assetTag(root fs.FS) string {
+	if t := dmi(root, "chassis_asset_tag"); t != "" {
+		return t
 	}
-	return s
+	return dmi(root, "board_asset_tag")
+}
+
+// bios is the firmware's vendor, version and date.
+func bios(root fs.FS) string {
+	return strings.Join(strings.Fields(dmi(root, "bios_vendor")+" "+dmi(root, "bios_version")+" "+dmi(root, "bios_date")), " ")
 }
 
 // cpuModel reads the first "model name" of /proc/cpuinfo; arm64 kernels have none.

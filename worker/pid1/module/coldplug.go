@@ -5,6 +5,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 	"sort"
 	"strings"
 	"sync"
@@ -20,6 +21,7 @@ type Plugger struct {
 	mu      sync.Mutex
 	seen    map[string]bool // modaliases
 	queue   [ranks][]string // module names that wait for a loader, by rank
+	aside   []string        // module names that nobody waits for
 	loaders int             // goroutines that load
 	held    bool            // only rank 0 is taken
 	last    time.Time       // of the last change
@@ -101,6 +103,29 @@ func Modaliases(dir string) []string {
 	return out
 }
 
+// aside reports whether a device is a BMC: a board can have one that does not answer,
+// and then its driver waits for many seconds. Their names are from ACPI (IPI0001), from
+// SMBIOS (structure 38) and from the PCI class 0c07.
+func aside(modalias string) bool {
+	bus, id, _ := strings.Cut(modalias, ":")
+	switch bus {
+	case "acpi":
+		return strings.HasPrefix(id, "IPI0001")
+	case "platform":
+		return strings.HasPrefix(id, "dmi-ipmi-")
+	case "pci":
+		return strings.Contains(id, "bc0Csc07")
+	}
+	return false
+}
+
+// Aside are the modules for BMCs, which the Plugger leaves to whoever wants them.
+func (p *Plugger) Aside() []string {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return slices.Clone(p.aside)
+}
+
 // Plug loads the modules for one modalias, in the background, once.
 func (p *Plugger) Plug(modalias string) {
 	p.mu.Lock()
@@ -111,6 +136,10 @@ func (p *Plugger) Plug(modalias string) {
 	p.seen[modalias] = true
 	names := p.loader.Match(modalias)
 	if len(names) == 0 {
+		return
+	}
+	if aside(modalias) {
+		p.aside = append(p.aside, names...)
 		return
 	}
 	r := rank(modalias)

@@ -202,6 +202,19 @@ func TestColdplugAndSettle(t *testing.T) {
 	})
 }
 
+// Nobody waits for the driver of a BMC, which may be dead.
+func TestAside(t *testing.T) {
+	t.Parallel()
+	for alias, want := range map[string]bool{
+		"acpi:IPI0001:": true, "platform:dmi-ipmi-si": true, "platform:dmi-ipmi-ssif": true, "pci:v0000103Cd00003302sv0000103Csd00003381bc0Csc07i01": true,
+		"acpi:QEMU0002:": false, "platform:i8042": false, "pci:v00008086d00002922sv00001AF4sd00001100bc0Csc03i30": false, "IPI0001": false,
+	} {
+		if got := aside(alias); got != want {
+			t.Errorf("%s: %v", alias, got)
+		}
+	}
+}
+
 func TestHold(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
