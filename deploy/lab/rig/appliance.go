@@ -26,7 +26,7 @@ type Appliance struct {
 	Log    string // path of what the daemon writes to stderr
 	Config string // path of its configuration
 
-	lab    *lab.Lab
+	ns     *lab.Namespace
 	bin    string
 	dir    string
 	cmd    *exec.Cmd
@@ -34,10 +34,10 @@ type Appliance struct {
 	err    error // of the process, once exited is closed
 }
 
-// NewAppliance prepares an appliance with the binary bin below dir. It is not
-// started. Unix socket paths are short (108 bytes), so the socket is in the
-// runtime directory of dir's own name.
-func NewAppliance(l *lab.Lab, bin, dir string) (*Appliance, error) {
+// NewAppliance prepares an appliance with the binary bin below dir, which serves the
+// interface iface of the namespace ns. It is not started. Unix socket paths are short
+// (108 bytes), so the socket is in the runtime directory of dir's own name.
+func NewAppliance(ns *lab.Namespace, iface, bin, dir string) (*Appliance, error) {
 	bin, err := filepath.Abs(bin)
 	if err != nil {
 		return nil, err
@@ -52,10 +52,10 @@ func NewAppliance(l *lab.Lab, bin, dir string) (*Appliance, error) {
 		return nil, err
 	}
 	a := &Appliance{
-		lab: l, bin: bin, dir: dir,
+		ns: ns, bin: bin, dir: dir,
 		Socket: filepath.Join(dir, "rs.sock"), Log: filepath.Join(dir, "rackstrap.log"), Config: filepath.Join(dir, "rackstrap.yaml"),
 	}
-	conf := fmt.Sprintf("data: %s\nsocket: %s\ninterfaces: [%s]\n", filepath.Join(dir, "data"), a.Socket, l.Bridge())
+	conf := fmt.Sprintf("data: %s\nsocket: %s\ninterfaces: [%s]\n", filepath.Join(dir, "data"), a.Socket, iface)
 	if err := os.WriteFile(a.Config, []byte(conf), 0o644); err != nil {
 		return nil, err
 	}
@@ -80,7 +80,7 @@ func (a *Appliance) Start(ctx context.Context) error {
 		return err
 	}
 	defer logFile.Close()
-	cmd := a.lab.Command(context.WithoutCancel(ctx), a.bin, "serve", "--config", a.Config)
+	cmd := a.ns.Command(context.WithoutCancel(ctx), a.bin, "serve", "--config", a.Config)
 	cmd.Env = append(os.Environ(), "NOTIFY_SOCKET="+notify)
 	cmd.Stdout, cmd.Stderr = logFile, logFile
 	if cmd.SysProcAttr == nil {

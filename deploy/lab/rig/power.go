@@ -65,11 +65,11 @@ func newPower(now func() time.Time) *Power {
 	return &Power{secret: hex.EncodeToString(secret), now: now, obeyed: map[string]obeyed{}}
 }
 
-// StartPower listens on the loopback of the lab's namespace, where the appliance is.
-// The machines are those given to Add.
-func StartPower(ctx context.Context, l *lab.Lab) (*Power, error) {
+// StartPower listens on the loopback of the namespace that the appliance is in. The
+// machines are those given to Add.
+func StartPower(ctx context.Context, ns *lab.Namespace) (*Power, error) {
 	p := newPower(time.Now)
-	ln, err := l.Listen(ctx, "tcp", "127.0.0.1:0")
+	ln, err := ns.Listen(ctx, "tcp", "127.0.0.1:0")
 	if err != nil {
 		return nil, err
 	}

@@ -60,7 +60,7 @@ func newPowerRig(t *testing.T) *powerRig {
 		}
 	})
 	r := &powerRig{Lab: l, t: t, power: bmc.NewPower(bmc.Options{NewID: workflow.NewID, Dial: l.Dial}, nil)}
-	if r.rig, err = rig.StartPower(t.Context(), l); err != nil {
+	if r.rig, err = rig.StartPower(t.Context(), l.Namespace); err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = r.rig.Close() })

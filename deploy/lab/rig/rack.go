@@ -26,49 +26,81 @@ type Rack struct {
 	Appliance *Appliance
 	Power     *Power
 	Key       Key
+	// Relay carries DHCP to the appliance; nil where it is on the LAN itself.
+	Relay *lab.Peer
+}
+
+// Options say how a rack differs from one whose appliance is on the LAN and gives
+// reserved addresses.
+type Options struct {
+	// Subnet changes the record of the lab's network before it is written.
+	Subnet func(r *Rack, s *hardware.SubnetSpec)
+	// Empty leaves the record out, as on the first day.
+	Empty bool
+	// Routed puts the appliance into a network behind a router, on which ISC's relay
+	// runs.
+	Routed bool
 }
 
 // NewRack makes a lab below dir and starts the appliance bin in it, with a record of
 // the lab's network.
 func NewRack(ctx context.Context, name, dir, bin string) (*Rack, error) {
-	r, err := NewEmptyRack(ctx, name, dir, bin)
-	if err != nil {
-		return nil, err
-	}
-	_, err = r.Appliance.Client.Subnets.Create(ctx, &hardware.Subnet{
-		Meta: hardware.Meta{Name: "lan"},
-		Spec: hardware.SubnetSpec{Prefix: r.Lab.Subnet(), Gateway: r.Lab.Gateway(), DNS: []netip.Addr{r.Lab.Gateway()}, Domain: "lab.test"},
-	})
-	if err != nil {
-		return nil, errors.Join(err, r.Close())
-	}
-	return r, nil
+	return NewRackWith(ctx, name, dir, bin, Options{})
 }
 
 // NewEmptyRack is NewRack without a record, as on the first day.
 func NewEmptyRack(ctx context.Context, name, dir, bin string) (*Rack, error) {
+	return NewRackWith(ctx, name, dir, bin, Options{Empty: true})
+}
+
+// NewRackWith is NewRack with options.
+func NewRackWith(ctx context.Context, name, dir, bin string, o Options) (*Rack, error) {
 	l, err := lab.New(ctx, lab.Options{Name: name, Dir: dir})
 	if err != nil {
 		return nil, err
 	}
 	r := &Rack{Lab: l}
-	if err := r.open(ctx, bin); err != nil {
+	err = r.open(ctx, bin, o.Routed)
+	if err == nil && !o.Empty {
+		err = r.addSubnet(ctx, o.Subnet)
+	}
+	if err != nil {
 		return nil, errors.Join(err, r.Close())
 	}
 	return r, nil
 }
 
-func (r *Rack) open(ctx context.Context, bin string) (err error) {
+func (r *Rack) addSubnet(ctx context.Context, change func(*Rack, *hardware.SubnetSpec)) error {
+	s := hardware.SubnetSpec{Prefix: r.Lab.Subnet(), Gateway: r.Lab.Gateway(), DNS: []netip.Addr{r.Lab.Gateway()}, Domain: "lab.test"}
+	if change != nil {
+		change(r, &s)
+	}
+	_, err := r.Appliance.Client.Subnets.Create(ctx, &hardware.Subnet{Meta: hardware.Meta{Name: "lan"}, Spec: s})
+	return err
+}
+
+func (r *Rack) open(ctx context.Context, bin string, routed bool) (err error) {
 	if r.Key, err = NewKey("lab"); err != nil {
 		return err
 	}
 	if err := os.WriteFile(filepath.Join(r.Lab.Dir(), "id_ed25519"), r.Key.PEM, 0o600); err != nil {
 		return err
 	}
-	if r.Power, err = StartPower(ctx, r.Lab); err != nil {
+	ns, iface := r.Lab.Namespace, r.Lab.Bridge()
+	if routed {
+		host, err := r.Lab.AddRouted(ctx, "site")
+		if err != nil {
+			return err
+		}
+		if r.Relay, err = r.Lab.Relay(ctx, host); err != nil {
+			return err
+		}
+		ns, iface = host.Namespace, lab.ClientIface
+	}
+	if r.Power, err = StartPower(ctx, ns); err != nil {
 		return err
 	}
-	if r.Appliance, err = NewAppliance(r.Lab, bin, filepath.Join(r.Lab.Dir(), "appliance")); err != nil {
+	if r.Appliance, err = NewAppliance(ns, iface, bin, filepath.Join(r.Lab.Dir(), "appliance")); err != nil {
 		return err
 	}
 	return r.Appliance.Start(ctx)
