@@ -17,19 +17,25 @@ const ackLimit = 24 * time.Hour
 // ackReminder is how often the console says what is waited for.
 const ackReminder = time.Minute
 
-// leave ends the session once the report of the last action is acknowledged.
+// factsLimit is how long a worker that could leave goes on looking at the machine: a
+// disk may not answer at all.
+const factsLimit = 30 * time.Second
+
+// leave ends the session once the report of the last action is acknowledged, and what
+// is in the machine: a short workflow is done before the disks were looked at.
 func (s *Session) leave(ctx context.Context, seq uint64, what action.After) {
 	limit := time.NewTimer(ackLimit)
 	defer limit.Stop()
 	remind := time.NewTicker(ackReminder)
 	defer remind.Stop()
 	started := time.Now()
+	facts := s.firstFacts(ctx)
 	e := End{What: pid1.Restart, Reason: "all actions are done"}
 	if what == action.PowerOff {
 		e.What = pid1.PowerOff
 	}
 	for {
-		waiting, acked := s.out.Waiting(seq)
+		waiting, acked := s.out.Waiting(seq, facts)
 		if !waiting {
 			break
 		}
@@ -48,6 +54,20 @@ func (s *Session) leave(ctx context.Context, seq uint64, what action.After) {
 		break
 	}
 	s.end(e)
+}
+
+// firstFacts waits until the facts are in the outbox and returns their number; 0: they come
+// too late.
+func (s *Session) firstFacts(ctx context.Context) uint64 {
+	limit := time.NewTimer(factsLimit)
+	defer limit.Stop()
+	select {
+	case n := <-s.looked:
+		return n
+	case <-limit.C:
+	case <-ctx.Done():
+	}
+	return 0
 }
 
 // waitFor waits until all of g has ended, at most for limit; it says whether it has.

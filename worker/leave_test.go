@@ -20,14 +20,17 @@ func TestLeave(t *testing.T) {
 	for _, tt := range []struct {
 		name  string
 		what  action.After
+		found time.Duration // the facts; acknowledged a second later. Negative: never
 		acked time.Duration // 0: never
 		ends  time.Duration
 		end   End
 		lines int
 	}{
-		{"at once", action.Reboot, time.Second, time.Second, End{What: pid1.Restart, Reason: "all actions are done"}, 0},
-		{"after an outage", action.PowerOff, 23*time.Hour + time.Second, 23*time.Hour + time.Second, End{What: pid1.PowerOff, Reason: "all actions are done"}, 23 * 60},
-		{"never", action.Reboot, 0, ackLimit, End{What: pid1.Restart, Reason: "all actions are done, though the appliance has not heard of it"}, 24*60 - 1},
+		{"no facts", action.Reboot, -1, time.Second, factsLimit, End{What: pid1.Restart, Reason: "all actions are done"}, 0},
+		{"at once", action.Reboot, 0, time.Second, time.Second, End{What: pid1.Restart, Reason: "all actions are done"}, 0},
+		{"before the facts", action.PowerOff, 10 * time.Second, time.Second, 11 * time.Second, End{What: pid1.PowerOff, Reason: "all actions are done"}, 0},
+		{"after an outage", action.PowerOff, 0, 23*time.Hour + time.Second, 23*time.Hour + time.Second, End{What: pid1.PowerOff, Reason: "all actions are done"}, 23 * 60},
+		{"never", action.Reboot, 0, 0, ackLimit, End{What: pid1.Restart, Reason: "all actions are done, though the appliance has not heard of it"}, 24*60 - 1},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()
@@ -38,7 +41,13 @@ func TestLeave(t *testing.T) {
 					t.Fatal(err)
 				}
 				started := time.Now()
-				s.out.Add(&workerpb.Up{Body: &workerpb.Up_Facts{Facts: &workerpb.Facts{}}})
+				if tt.found >= 0 {
+					time.AfterFunc(tt.found, func() {
+						n := s.out.Add(&workerpb.Up{Body: &workerpb.Up_Facts{Facts: &workerpb.Facts{}}})
+						s.looked <- n
+						time.AfterFunc(time.Second, func() { s.out.Ack(n) })
+					})
+				}
 				seq := s.out.Add(&workerpb.Up{Body: &workerpb.Up_Report{Report: &workerpb.Report{}}})
 				if tt.acked > 0 {
 					time.AfterFunc(tt.acked, func() { s.out.Ack(seq) })

@@ -1,6 +1,7 @@
 package worker
 
 import (
+	"slices"
 	"sync"
 
 	"github.com/rackstrap/rackstrap/api/workerpb"
@@ -55,13 +56,13 @@ func (o *outbox) Ack(seq uint64) {
 	}
 }
 
-// Waiting reports whether the message is not acknowledged yet, and gives a channel
-// that is closed at the next acknowledgement.
-func (o *outbox) Waiting(seq uint64) (bool, <-chan struct{}) {
+// Waiting reports whether one of the messages is not acknowledged yet, and gives a
+// channel that is closed at the next acknowledgement.
+func (o *outbox) Waiting(seqs ...uint64) (bool, <-chan struct{}) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	for _, m := range o.pending {
-		if m.Seq == seq {
+		if slices.Contains(seqs, m.Seq) {
 			return true, o.acked
 		}
 	}

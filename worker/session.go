@@ -57,8 +57,10 @@ type Session struct {
 	facts sync.Once
 	// enrol: nobody accepted this machine yet, so no action is taken, whoever sends it.
 	enrol atomic.Bool
-	ends  chan End
-	wg    sync.WaitGroup
+	// looked has the number of the facts' first message, once it is in the outbox.
+	looked chan uint64
+	ends   chan End
+	wg     sync.WaitGroup
 }
 
 // NewSession makes the worker's key; its error is that of the random source.
@@ -67,7 +69,7 @@ func NewSession(c Config) (*Session, error) {
 	if err != nil {
 		return nil, err
 	}
-	s := &Session{c: c, trust: trust, out: newOutbox(), ends: make(chan End, 1)}
+	s := &Session{c: c, trust: trust, out: newOutbox(), ends: make(chan End, 1), looked: make(chan uint64, 1)}
 	s.jobs = &jobs{c: &s.c, out: s.out}
 	s.jobs.stuck = func(reason string) {
 		s.end(End{What: pid1.Restart, Reason: reason + "; the machine restarts to get free of it", Fault: true})

@@ -279,6 +279,7 @@ func TestRebootWaitsForTheAck(t *testing.T) {
 	t.Parallel()
 	b := newBench(t)
 	k := b.welcome(t)
+	k.ack(t, k.next(t, "facts", func(m *workerpb.Up) bool { return m.GetFacts() != nil }).GetSeq())
 	k.assign(t, "reboot", 2, 0, 0)
 	b.wait(t)
 	b.fake.finish <- nil

@@ -150,6 +150,13 @@ const maxFacts = 256 << 10
 func (s *Session) collect(ctx context.Context) { s.c.Facts(ctx, s.found) }
 
 func (s *Session) found(f hardware.Facts) {
+	var seq uint64
+	defer func() {
+		select {
+		case s.looked <- seq:
+		default: // more of them, which nobody waits for
+		}
+	}()
 	f.Worker = s.c.Version
 	f.Cap()
 	b, err := json.Marshal(f)
@@ -162,5 +169,5 @@ func (s *Session) found(f hardware.Facts) {
 		s.c.Say("the facts of this machine cannot be reported: %v", err)
 		return
 	}
-	s.out.Add(&workerpb.Up{Body: &workerpb.Up_Facts{Facts: &workerpb.Facts{Json: b}}})
+	seq = s.out.Add(&workerpb.Up{Body: &workerpb.Up_Facts{Facts: &workerpb.Facts{Json: b}}})
 }

@@ -43,14 +43,14 @@ func always() []cell {
 	return []cell{{lab.PlainPXE, modeRelay}, {lab.UEFI, modeProxy}, {lab.SecureBoot, modePool}}
 }
 
-// chain is how a firmware comes to the worker: what it fetches before the script, and
-// how.
+// chain is how a firmware comes to the worker: what it fetches before the script; by HTTP
+// where nothing else is said.
 func chain(f lab.Firmware) string {
 	return map[lab.Firmware]string{
 		lab.BIOS:       "", // the ROM is iPXE and takes the script
 		lab.PlainPXE:   "undionly.kpxe by TFTP",
 		lab.UEFI:       "snponly.efi by TFTP",
-		lab.UEFIHTTP:   "snponly.efi by HTTP",
+		lab.UEFIHTTP:   "snponly.efi",
 		lab.SecureBoot: "shimx64.efi by TFTP",
 		lab.ARM64:      "shimaa64.efi by TFTP",
 	}[f]
