@@ -23,4 +23,14 @@ type Stranger struct {
 	Interface string `json:"interface"`
 	// Relay is the DHCP relay it came through.
 	Relay netip.Addr `json:"relay,omitzero"`
+	// Phase is how far its boot came, where its Subnet lets it boot the worker: first
+	// packet, address, boot program, boot script, kernel or worker. Subnet names that
+	// Subnet, and Address is what it was given there.
+	Phase   string     `json:"phase,omitempty"`
+	Subnet  string     `json:"subnet,omitempty"`
+	Address netip.Addr `json:"address,omitzero"`
+	// Detail completes the Reason's sentence.
+	Detail string `json:"detail,omitempty"`
+	// Do is what becomes of it, or what to do about it, in words.
+	Do string `json:"do,omitempty"`
 }

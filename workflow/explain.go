@@ -90,10 +90,21 @@ func (s *Snapshot) isHeld() (verdict, bool) {
 
 func (s *Snapshot) isPending() (verdict, bool) {
 	_, fix := s.pending().text()
-	return verdict{
-		why: "was discovered and waits to be accepted: nothing is written to its disks before that", fix: fix,
+	v := verdict{
+		why: "waits to be accepted: nothing is written to its disks before that", fix: fix,
 		do: []string{typeGet(s.name()), typeAccept(s.name())},
-	}, s.state() == hardware.StatePending
+	}
+	if at := s.hw().Status.Discovered; !at.IsZero() {
+		v.why = fmt.Sprintf("was discovered %s (%s) and waits to be accepted: nothing is written to its disks before that", ago(at, s.Now), s.made())
+		v.do = append(v.do, typeDelete(s.name()))
+	}
+	switch {
+	case s.hw().Status.Disputed():
+		v.why += "; its identity is in doubt, so no rule accepts it"
+	case s.WorkerConnected:
+		v.why += "; its worker is connected and waits"
+	}
+	return v, s.state() == hardware.StatePending
 }
 
 // isReleasingIdle is a machine that was given back and whose wipe has not begun.

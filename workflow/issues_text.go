@@ -90,8 +90,29 @@ func (s *Snapshot) disputed() finding {
 
 func (s *Snapshot) pending() finding {
 	return finding{kind: hardware.IssuePending, severity: hardware.SeverityInfo, since: s.since(), at: s.since(), text: func() (string, string) {
-		return "nobody accepted it yet, so nothing is written to its disks", "make sure that it is yours, then type: " + typeAccept(s.name())
+		detail, fix := "nobody accepted it yet, so nothing is written to its disks", "make sure that it is yours, then type: "+typeAccept(s.name())
+		if !s.hw().Status.Discovered.IsZero() {
+			detail = "it was discovered (" + s.made() + "); " + detail
+			fix += "; to forget it: " + typeDelete(s.name())
+		}
+		return detail, fix
 	}}
+}
+
+// made is what a machine says that it is, in short.
+func (s *Snapshot) made() string {
+	f := s.hw().Facts
+	if f == nil {
+		return "nothing is known of it"
+	}
+	out := strings.TrimSpace(f.Vendor + " " + f.Product)
+	if out == "" {
+		out = "no vendor"
+	}
+	if serial := hardware.Unfilled(f.Serial); serial != "" {
+		return out + ", serial number " + serial
+	}
+	return out + ", no serial number"
 }
 
 func (s *Snapshot) quarantined() finding {

@@ -114,6 +114,21 @@ func status(f func(*hardware.Status)) func(*Snapshot) {
 	return func(s *Snapshot) { f(&s.Hardware.Status) }
 }
 
+// discovered makes it a machine that nobody registered.
+func discovered(s *Snapshot) {
+	st := &s.Hardware.Status
+	st.State, st.Since, st.Discovered = hardware.StatePending, before(5*time.Minute), before(5*time.Minute)
+	s.Hardware.Facts = &hardware.Facts{Vendor: "ACME", Product: "Rocket", Serial: "CZJ0001"}
+	s.Boot = &hardware.Boot{ID: "01B", Started: before(6 * time.Minute), Discovery: true, Phase: hardware.PhaseWorker, Moved: before(5 * time.Minute)}
+	pooled(s)
+}
+
+// pooled takes its reservation away, and gives its subnet a pool.
+func pooled(s *Snapshot) {
+	s.Hardware.Spec.Interfaces[0].Addresses = nil
+	s.Subnets[0].Spec.Mode, s.Subnets[0].Spec.Pool = hardware.ModePool, &hardware.Pool{}
+}
+
 func spec(f func(*hardware.Spec)) func(*Snapshot) {
 	return func(s *Snapshot) { f(&s.Hardware.Spec) }
 }
@@ -149,6 +164,13 @@ func situations() []situation {
 		}))},
 		{"maintenance", with(plain(), status(func(s *hardware.Status) { s.Maintenance, s.MaintenanceNote = true, "new disk" }))},
 		{"pending", with(plain(), status(func(s *hardware.Status) { s.State = hardware.StatePending }))},
+		{"discovered", with(plain(), discovered)},
+		{"discovered, its worker waits", with(plain(), discovered, func(s *Snapshot) { s.WorkerConnected = true })},
+		{"discovered, in doubt", with(plain(), discovered, status(func(s *hardware.Status) {
+			s.Conflicts = []hardware.IdentityConflict{{Kind: hardware.ConflictUUID, With: "m7", Detail: "its UUID 11111111-2222-3333-4444-555555555555 is also that of m7", Since: before(4 * m)}}
+		}))},
+		{"a pool lends its address", with(plain(), install(m), pooled)},
+		{"another server gives its address", with(plain(), install(m), pooled, func(s *Snapshot) { s.Subnets[0].Spec.Mode, s.Subnets[0].Spec.Pool = hardware.ModeProxy, nil })},
 		{"retired", with(plain(), status(func(s *hardware.Status) { s.State = hardware.StateRetired }))},
 		{"on hold", with(plain(), status(func(s *hardware.Status) {
 			s.Hold, s.HoldReason, s.HoldSince = true, hardware.ReasonOnHold, before(20*m)

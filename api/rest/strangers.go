@@ -23,6 +23,7 @@ func (s *server) strangers(w http.ResponseWriter, r *http.Request) error {
 	}
 	for i := range items {
 		items[i].Vendor = hardware.PlainText(items[i].Vendor, maxStrangerText)
+		items[i].Detail = hardware.PlainText(items[i].Detail, 512)
 		items[i].Hostname = hardware.PlainText(items[i].Hostname, maxStrangerText)
 	}
 	return writeJSON(w, http.StatusOK, api.List[api.Stranger]{APIVersion: api.Version, Kind: "StrangerList", Items: items})

@@ -210,7 +210,7 @@ func (a *appliance) restPart() (part, error) {
 		return part{}, err
 	}
 	a.api = rest.New(rest.Deps{
-		Records: a.db, Engine: a.engine, Images: a.images, Backups: a, Installation: a.id.installation, Strangers: strangers{a.unknown, a.db.View()},
+		Records: a.db, Engine: a.engine, Images: a.images, Backups: a, Installation: a.id.installation, Strangers: strangers{a.unknown, a.engine.Strangers, a.db.View()},
 		Dry: a.dry, Tokens: a.db, Audit: a.db.AppendEvent, Note: a.recorder.Note,
 		Metrics: promhttp.HandlerFor(a.reg, promhttp.HandlerOpts{}), Fingerprint: a.fingerprint,
 		BootFiles: a.bootFiles, Revoke: a.revokeLease,

@@ -28,12 +28,12 @@ func TestStrangers(t *testing.T) {
 		{MAC: known, Reason: hardware.ReasonUnknownMachine},
 		{MAC: unknown, Reason: hardware.ReasonUnknownMachine, First: at, Last: at, Count: 2, Vendor: "PXEClient", Hostname: "h", Firmware: hardware.FirmwareBIOS, Interface: "eth0"},
 	}
-	got := strangers{r, s.db.View()}.Strangers()
-	want := []api.Stranger{{MAC: unknown, Reason: hardware.ReasonUnknownMachine, First: at, Last: at, Count: 2, Vendor: "PXEClient", Hostname: "h", Firmware: hardware.FirmwareBIOS, Interface: "eth0"}}
+	got := strangers{r, s.engine.Strangers, s.db.View()}.Strangers()
+	want := []api.Stranger{{MAC: unknown, Reason: hardware.ReasonUnknownMachine, First: at, Last: at, Count: 2, Vendor: "PXEClient", Hostname: "h", Firmware: hardware.FirmwareBIOS, Interface: "eth0", Do: "register it, or set spec.discovery: true in its Subnet"}}
 	if !slices.Equal(got, want) || len(*r) != 1 {
 		t.Errorf("got %v, %d are remembered", got, len(*r))
 	}
-	if got := (strangers{dhcp.NewStrangerRing(), s.db.View()}).Strangers(); len(got) != 0 {
+	if got := (strangers{dhcp.NewStrangerRing(), s.engine.Strangers, s.db.View()}).Strangers(); len(got) != 0 {
 		t.Errorf("nobody was heard: %v", got)
 	}
 }

@@ -2,6 +2,9 @@ package cli
 
 import (
 	"fmt"
+	"math"
+	"strconv"
+	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -46,6 +49,80 @@ func hardwareColumns() []column[hardware.Hardware] {
 		{head: "MACHINE", wide: true, value: factWords},
 		{head: "UID", wide: true, value: func(h hardware.Hardware) string { return h.Meta.UID }},
 	}
+}
+
+// pendingColumns show what a human needs to know before accepting a machine.
+func pendingColumns() []column[hardware.Hardware] {
+	now := time.Now()
+	fact := func(of func(f *hardware.Facts) string) func(hardware.Hardware) string {
+		return func(h hardware.Hardware) string {
+			if h.Facts == nil {
+				return ""
+			}
+			return of(h.Facts)
+		}
+	}
+	return []column[hardware.Hardware]{
+		{head: "NAME", value: func(h hardware.Hardware) string { return h.Meta.Name }},
+		hardwareColumns()[2], // MAC
+		{head: "VENDOR", value: fact(func(f *hardware.Facts) string { return f.Vendor })},
+		{head: "PRODUCT", value: fact(func(f *hardware.Facts) string { return f.Product })},
+		{head: "SERIAL", value: fact(func(f *hardware.Facts) string { return f.Serial })},
+		{head: "CPUS", value: fact(func(f *hardware.Facts) string { return strconv.Itoa(f.CPUs) })},
+		{head: "MEMORY", value: fact(func(f *hardware.Facts) string { return size(int64(f.MemoryBytes)) })},
+		{head: "DISKS", value: fact(diskWords)},
+		{head: "NICS", value: fact(nicWords)},
+		{head: "FOUND", value: func(h hardware.Hardware) string {
+			if h.Status.Discovered.IsZero() {
+				return "by hand"
+			}
+			return ago(h.Status.Discovered, now)
+		}},
+		{head: "DOUBT", value: func(h hardware.Hardware) string {
+			var out []string
+			for _, c := range h.Status.Conflicts {
+				if c.Accepted.IsZero() {
+					out = append(out, string(c.Kind))
+				}
+			}
+			return strings.Join(out, ",")
+		}},
+		{head: "ARCH", wide: true, value: func(h hardware.Hardware) string { return h.Arch() }},
+		{head: "FIRMWARE", wide: true, value: fact(func(f *hardware.Facts) string {
+			if f.SecureBoot == "on" {
+				return f.Firmware + ", Secure Boot"
+			}
+			return f.Firmware
+		})},
+		{head: "UUID", wide: true, value: fact(func(f *hardware.Facts) string { return f.UUID })},
+		{head: "UID", wide: true, value: func(h hardware.Hardware) string { return h.Meta.UID }},
+	}
+}
+
+// diskWords are how many fixed disks there are, and their size together.
+func diskWords(f *hardware.Facts) string {
+	n, bytes := 0, uint64(0)
+	for _, d := range f.Disks {
+		if !d.Removable {
+			n++
+			bytes += d.Bytes
+		}
+	}
+	if n == 0 {
+		return "none"
+	}
+	return fmt.Sprintf("%d, %s", n, size(int64(min(bytes, math.MaxInt64))))
+}
+
+// nicWords are how many NICs there are, and how many have a cable.
+func nicWords(f *hardware.Facts) string {
+	up := 0
+	for _, n := range f.NICs {
+		if n.Link {
+			up++
+		}
+	}
+	return fmt.Sprintf("%d, %d with link", len(f.NICs), up)
 }
 
 func stateWords(h hardware.Hardware) string {

@@ -3,11 +3,13 @@ package cli
 import (
 	"fmt"
 	"net/url"
+	"slices"
 
 	"github.com/spf13/cobra"
 
 	"github.com/rackstrap/rackstrap/api"
 	"github.com/rackstrap/rackstrap/api/client"
+	"github.com/rackstrap/rackstrap/hardware"
 )
 
 // records has the verbs that all kinds share.
@@ -57,7 +59,11 @@ func (r records[T]) list() *cobra.Command {
 				}
 				rows = append(rows, *v)
 			}
-			return printRecords(r.a, r.kind, r.columns(), rows, true)
+			columns := r.columns()
+			if other, ok := any(pendingColumns()).([]column[T]); ok && slices.Equal(o.State, []string{string(hardware.StatePending)}) {
+				columns = other
+			}
+			return printRecords(r.a, r.kind, columns, rows, true)
 		},
 	}
 	flags := cmd.Flags()
