@@ -8,6 +8,7 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/rackstrap/rackstrap/hardware"
 	"github.com/rackstrap/rackstrap/store"
@@ -236,5 +237,71 @@ func TestCommit(t *testing.T) {
 	}
 	if err := db.DeleteWorkflow(ctx, "w1", w.Meta.Revision); err != nil {
 		t.Error(err)
+	}
+}
+
+// TestCommitRecord: discovery writes the record with the rest, or nothing.
+func TestCommitRecord(t *testing.T) {
+	t.Parallel()
+	ctx := context.Background()
+	db, _ := openDB(t, store.Options{})
+	taken := create(t, db, 1)
+	mac := hardware.MAC{2, 9, 9, 9, 9, 9}
+	change := func(name string, macs ...hardware.MAC) *workflow.Change {
+		h := &hardware.Hardware{Meta: hardware.Meta{Name: name, UID: workflow.NewID(time.Now()), Created: time.Now()}}
+		for _, m := range macs {
+			h.Spec.Interfaces = append(h.Spec.Interfaces, hardware.NIC{MAC: m})
+		}
+		c := &workflow.Change{
+			Hardware: h, Machine: &workflow.Machine{UID: h.Meta.UID, Status: hardware.Status{State: hardware.StatePending}}, Facts: &hardware.Facts{CPUs: 4},
+		}
+		for range 38 { // more than ever come
+			c.Events = append(c.Events, workflow.Event{Hardware: h.Meta.UID, Reason: hardware.ReasonDiscovered})
+		}
+		return c
+	}
+	before, _ := db.Cursor(ctx)
+	var invalid *hardware.Invalid
+	for name, tc := range map[string]struct {
+		c    *workflow.Change
+		want func(error) bool
+	}{
+		"name taken":     {change("m1", mac), func(err error) bool { return errors.Is(err, workflow.ErrExists) }},
+		"MAC taken":      {change("d1", mac, taken.Spec.Interfaces[0].MAC), func(err error) bool { return errors.As(err, &invalid) }},
+		"no NIC":         {change("d1"), func(err error) bool { return errors.As(err, &invalid) }},
+		"no name":        {change("", mac), func(err error) bool { return errors.As(err, &invalid) }},
+		"of another uid": {&workflow.Change{Hardware: change("d1", mac).Hardware, Machine: &workflow.Machine{UID: "x"}}, func(err error) bool { return err != nil }},
+	} {
+		if err := db.Commit(ctx, tc.c); !tc.want(err) {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+	if after, _ := db.Cursor(ctx); after != before {
+		t.Error("something was written")
+	}
+	c := change("d1", mac)
+	if err := db.Commit(ctx, c); err != nil {
+		t.Fatal(err)
+	}
+	got, err := db.HardwareByName(ctx, "d1")
+	if err != nil || got.Status.State != hardware.StatePending || got.Facts.CPUs != 4 || got.Meta.Revision != c.Hardware.Meta.Revision {
+		t.Fatalf("%+v, %v", got, err)
+	}
+	if v, ok := db.View().HardwareByMAC(mac); !ok || v.Meta.Name != "d1" {
+		t.Error("the view does not show it")
+	}
+	stale := *got
+	got.Meta.Labels = map[string]string{"a": "b"}
+	if err := db.Commit(ctx, &workflow.Change{Hardware: got, Machine: c.Machine}); err != nil {
+		t.Fatal(err)
+	}
+	if err := db.Commit(ctx, &workflow.Change{Hardware: &stale, Machine: c.Machine}); !errors.Is(err, workflow.ErrConflict) {
+		t.Errorf("a stale record: %v", err)
+	}
+	if err := db.DeleteHardware(ctx, "d1", 0); err != nil {
+		t.Fatal(err)
+	}
+	if err := db.Commit(ctx, change("d1", mac)); err != nil {
+		t.Errorf("again after it was deleted: %v", err)
 	}
 }

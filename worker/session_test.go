@@ -374,3 +374,33 @@ func TestServersThatAreNotBelieved(t *testing.T) {
 		})
 	}
 }
+
+// TestEnrolTakesNoAction: a machine that nobody accepted does nothing that somebody could
+// send it, and comes again as the machine that it became.
+func TestEnrolTakesNoAction(t *testing.T) {
+	t.Parallel()
+	b := newBench(t)
+	k := b.accept(t)
+	k.send(t, &workerpb.Down{Body: &workerpb.Down_Welcome{Welcome: &workerpb.Welcome{Protocol: 1, Machine: "unknown machine", Scope: string(hardware.ScopeEnrol)}}})
+	k.assign(t, "image.write", 1, 0, 0)
+	facts := k.next(t, "facts", func(m *workerpb.Up) bool { return m.GetFacts() != nil })
+	k.send(t, &workerpb.Down{Body: &workerpb.Down_Ack{Ack: &workerpb.Ack{Seq: facts.GetSeq()}}})
+	k.end <- status.Error(codes.Aborted, "this machine has the record m9 now")
+	k = b.accept(t)
+	k.send(t, &workerpb.Down{Body: &workerpb.Down_Welcome{Welcome: &workerpb.Welcome{Protocol: 1, Machine: "m9", Scope: string(hardware.ScopeEnrol)}}})
+	if k.hello.GetRunning() != nil {
+		t.Error("it runs the action")
+	}
+	k.send(t, &workerpb.Down{Body: &workerpb.Down_Finish{Finish: &workerpb.Finish{What: workerpb.Finish_WHAT_REBOOT, Reason: "accepted"}}})
+	if e := b.ended(t); e.What != pid1.Restart || e.Fault {
+		t.Errorf("it ended with %+v", e)
+	}
+	select {
+	case <-b.fake.started:
+		t.Error("the action was started")
+	default:
+	}
+	if out := b.console(); !strings.Contains(out, "this machine is m9") || !strings.Contains(out, "not accepted") {
+		t.Errorf("the console says\n%s", out)
+	}
+}

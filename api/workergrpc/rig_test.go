@@ -86,6 +86,7 @@ func newRigOf(t *testing.T, protocol uint32) *rig {
 		Resolve: func(_ context.Context, _ *hardware.Hardware, _ *workflow.Workflow, a *workflow.Action) (json.RawMessage, error) {
 			return a.With, nil
 		},
+		Machines: r.db.View().Hardware, Subnets: r.db.View().Subnets, Alike: r.db.View().Alike,
 		Logs: r.logs, Note: func(workflow.Event) {}, TokenKey: make([]byte, 32), Now: time.Now, Log: slog.New(slog.DiscardHandler),
 	})
 	r.run(r.engine.Run)

@@ -302,7 +302,11 @@ func TestEnrolCannotReport(t *testing.T) {
 
 	w := r.welcomed(key, token)
 	w.send(&workerpb.Up{Body: &workerpb.Up_Log{Log: &workerpb.Log{Assignment: own, Text: []byte("x")}}})
+	w.ends(codes.PermissionDenied, "and nothing else")
+	w = r.welcomed(key, token)
 	w.send(&workerpb.Up{Body: &workerpb.Up_Progress{Progress: &workerpb.Progress{Assignment: own, Done: 1}}})
+	w.ends(codes.PermissionDenied, "and nothing else")
+	w = r.welcomed(key, token)
 	w.facts(1, []byte(`{"vendor":"QEMU"}`))
 	w.acked(1)
 	if h := r.machine(); h.Facts == nil || h.Facts.Vendor != "QEMU" {
@@ -312,7 +316,7 @@ func TestEnrolCannotReport(t *testing.T) {
 		t.Errorf("progress %+v, logs %v", p, r.logs.text)
 	}
 	w.report(2, own, workerpb.Outcome_OUTCOME_SUCCEEDED)
-	w.ends(codes.PermissionDenied, "does not allow actions")
+	w.ends(codes.PermissionDenied, "and nothing else")
 	after, err := r.db.Workflow(r.ctx, "w1")
 	r.must(err)
 	if after.Status.Actions[0].State == workflow.StateSucceeded {
