@@ -209,7 +209,11 @@ func bootCmd(ts *testscript.TestScript, _ bool, args []string) {
 	ts.Check(err)
 	d.session, err = d.e.Attach(ctx, adm, nil)
 	ts.Check(err)
-	ts.Check(d.session.Facts(ctx, &hardware.Facts{Disks: []hardware.DiskFact{{Path: "/dev/sda", Bytes: 1 << 30}}}))
+	ts.Check(d.session.Facts(ctx, &hardware.Facts{
+		Vendor: "Dell Inc.", Product: "R650", Serial: "7XK2Z93", CPUs: 16, MemoryBytes: 64 << 30, Firmware: "uefi", SecureBoot: "off",
+		BMC:   &hardware.BMCFact{Address: netip.MustParseAddr("10.9.0.5"), VLAN: 12},
+		Disks: []hardware.DiskFact{{Path: "/dev/sda", Bytes: 1 << 30}},
+	}))
 	d.take(ts)
 }
 
