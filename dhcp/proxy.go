@@ -62,6 +62,11 @@ func (d *Decision) proxyOffer(c *Class, p *Place, boot *hardware.Boot, f Files) 
 		return
 	}
 	d.Reason = hardware.ReasonProxyOffered
+	if d.File == ProgramShim || d.File == ProgramShimARM {
+		// shim loads GRUB from the server of the offer, and GRUB its grub.cfg from the
+		// one in the other server's ACK (siaddr), whatever that is.
+		d.BootDetail = d.File + "; GRUB goes on at the next-server of the other DHCP server, which must be " + p.Server.String()
+	}
 	r := newReply(dhcpv4.MessageTypeOffer)
 	// A relay's server identifier override (RFC 5107) is not for us: it serves
 	// renewals, of which we get none, and port 4011 would be looked for at the relay.

@@ -8,6 +8,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -41,6 +42,9 @@ type dhcpConfig struct {
 	// AnswerRouterSolicitations spares booting iPXEs the wait for an IPv6 router; see
 	// deploy/docs/adr/0004-answer-router-solicitations.md.
 	AnswerRouterSolicitations bool `json:"answerRouterSolicitations"`
+	// Programs are the operator's boot programs by architecture code (option 93), in
+	// decimal; each is a file of the drop-in folder `boot`.
+	Programs map[string]string `json:"programs"`
 }
 
 type listenConfig struct {
@@ -124,6 +128,10 @@ dhcp:
   # Tell a booting iPXE, and nobody else, that there is no IPv6 router to wait for:
   # it saves 16 seconds a boot. Set it to false where iPXE itself needs IPv6.
   answerRouterSolicitations: true
+  # Boot programs of your own, from the folder boot in the data directory, by the
+  # architecture code that the firmware sends (DHCP option 93); each replaces ours. A
+  # Hardware's spec.netboot.program goes before it. For example: {"6": "bootia32.efi"}
+  programs: {}
 
 tftp:
   listen: ":69"
@@ -252,6 +260,9 @@ func (c *config) validate() error {
 			return fmt.Errorf("metadata.sshKeys[%d]: %w", i, err)
 		}
 	}
+	if _, err := c.DHCP.programs(); err != nil {
+		return err
+	}
 	if c.Images.QuotaGiB < 0 {
 		return fmt.Errorf("images.quotaGiB: %d is negative", c.Images.QuotaGiB)
 	}
@@ -270,6 +281,25 @@ func (c *config) validate() error {
 		return fmt.Errorf("log.format: %q is not known (text or json)", c.Log.Format)
 	}
 	return nil
+}
+
+// programs are the boot programs by code.
+func (c *dhcpConfig) programs() (map[uint16]string, error) {
+	out := map[uint16]string{}
+	for key, name := range c.Programs {
+		code, err := strconv.ParseUint(key, 10, 16)
+		if err != nil {
+			return nil, fmt.Errorf("dhcp.programs: %.20q is not an architecture code (write the number of option 93, as in {\"6\": \"bootia32.efi\"})", key)
+		}
+		if other, twice := out[uint16(code)]; twice {
+			return nil, fmt.Errorf("dhcp.programs: architecture %d has both %s and %s (leave one of them)", code, other, name)
+		}
+		if err := hardware.ValidProgram(name); err != nil {
+			return nil, fmt.Errorf("dhcp.programs.%d: %w", code, err)
+		}
+		out[uint16(code)] = name
+	}
+	return out, nil
 }
 
 // listenAddr reads a listen address such as :7080 or 10.0.0.1:7080.

@@ -279,8 +279,12 @@ func (a *appliance) tftpPart(b *httpBoots) (part, error) {
 }
 
 func (a *appliance) dhcpPart(t *tracker, httpPort uint16) (part, error) {
+	programs, err := a.c.DHCP.programs()
+	if err != nil {
+		return part{}, err
+	}
 	srv, err := dhcp.New(dhcp.Config{
-		Interfaces: a.c.Interfaces, HTTPPort: httpPort, View: a.db.View(), Leases: leaseAdapter{meteredLeases{a.kv.Leases(), a.meters}},
+		Interfaces: a.c.Interfaces, HTTPPort: httpPort, Programs: programs, View: a.db.View(), Leases: leaseAdapter{meteredLeases{a.kv.Leases(), a.meters}},
 		Boots: dhcpBoots{t}, Metrics: dhcp.NewMetrics(a.reg), Strangers: a.unknown, Log: a.log,
 	})
 	if err != nil {
