@@ -56,7 +56,7 @@ func openDropIn(dir, name string) (part, error) {
 		return part{}, errors.Join(fmt.Errorf("%s: not a regular file (remove it)", file), f.Close())
 	}
 	id := fmt.Sprintf("%s:%d:%d", file, info.Size(), info.ModTime().UnixNano())
-	return part{ReaderAt: f, Closer: f, size: info.Size(), id: id}, nil
+	return part{ReaderAt: f, Closer: f, size: info.Size(), id: id, modified: info.ModTime()}, nil
 }
 
 // extraParts opens the operator's initramfs parts in the order of their names.

@@ -17,6 +17,8 @@ type part struct {
 	io.Closer
 	size int64
 	id   string // changes whenever the content does
+	// modified is when an operator's file was changed last.
+	modified time.Time
 }
 
 // partAlign is the alignment of initramfs parts. The kernel takes a plain cpio

@@ -57,6 +57,13 @@ func (c *Client) CancelWorkflow(ctx context.Context, name, reason string) (*api.
 	return out, nil
 }
 
+// BootFiles lists the files that machines are sent on their way to the worker.
+func (c *Client) BootFiles(ctx context.Context) ([]api.BootFile, error) {
+	var out api.List[api.BootFile]
+	err := c.call(ctx, request{method: http.MethodGet, path: "/boot-files"}, nil, &out)
+	return out.Items, err
+}
+
 // LeaseFilter selects leases; what is empty selects all.
 type LeaseFilter struct {
 	Subnet string

@@ -7,6 +7,7 @@ import (
 	"net/http"
 	"time"
 
+	"github.com/rackstrap/rackstrap/api"
 	"github.com/rackstrap/rackstrap/hardware"
 	"github.com/rackstrap/rackstrap/workflow"
 )
@@ -25,6 +26,8 @@ type Deps struct {
 	// BootFiles says why a machine of an architecture cannot be given its boot files;
 	// nil does not look.
 	BootFiles func(arch string) error
+	// BootFileList lists the boot files that are served; nil: there are none.
+	BootFileList func() ([]api.BootFile, error)
 	// Tokens may be nil: then there are none, and Remote lets nobody in.
 	Tokens Tokens
 	// Audit keeps the event that somebody asked for a change; nil keeps none.

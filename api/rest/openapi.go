@@ -52,6 +52,7 @@ func tags() []openapi.Tag {
 		{Name: "rules", Description: "What becomes of discovered machines."},
 		{Name: "leases", Description: "Addresses that machines have."},
 		{Name: "strangers", Description: "Machines without a record."},
+		{Name: "boot-files", Description: "Boot programs, kernels and initramfs files."},
 		{Name: "issues", Description: "What keeps machines from getting on."},
 		{Name: "events", Description: "What happened, and who asked for it."},
 		{Name: "bulk", Description: "One verb for many machines."},

@@ -44,6 +44,7 @@ func Routes() []Route {
 		{Method: http.MethodPost, Path: "/workflows/{name}/cancel", Does: "End a workflow", Role: RoleOperator, In: api.Cancel{}, Out: api.Workflow{}, handle: (*server).cancel},
 		{Method: http.MethodGet, Path: "/events", Does: "List events, or stream them as server-sent events", Role: RoleViewer, Claimer: true, Out: api.List[api.Event]{}, Query: []string{"hardware", "workflow", "boot", "by", "reason", "after", "limit", "follow"}, handle: (*server).events},
 		{Method: http.MethodGet, Path: "/strangers", Does: "List the machines that ask for an address and have no record", Role: RoleViewer, Out: api.List[api.Stranger]{}, handle: (*server).strangers},
+		{Method: http.MethodGet, Path: "/boot-files", Does: "List the files that machines are sent on their way to the worker", Role: RoleViewer, Out: api.List[api.BootFile]{}, handle: (*server).bootFileList},
 	}
 	routes = append(routes, leaseRoutes()...)
 	routes = append(routes, tokenRoutes()...)

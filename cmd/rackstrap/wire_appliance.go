@@ -145,6 +145,7 @@ func (a *appliance) run(ctx context.Context, ready func()) error {
 	if err := a.assets.Missing("amd64"); err != nil {
 		a.log.Warn("machines cannot netboot", "reason", hardware.ReasonNoBootAssets, "err", err)
 	}
+	a.sayBootFiles()
 	back, stopBack := context.WithCancel(context.WithoutCancel(ctx))
 	backDone := make(chan error, 1)
 	go func() {
@@ -213,7 +214,7 @@ func (a *appliance) restPart() (part, error) {
 		Records: a.db, Engine: a.engine, Images: a.images, Backups: a, Installation: a.id.installation, Strangers: strangers{a.unknown, a.engine.Strangers, a.db.View()},
 		Dry: a.dry, Tokens: a.db, Audit: a.db.AppendEvent, Note: a.recorder.Note,
 		Metrics: promhttp.HandlerFor(a.reg, promhttp.HandlerOpts{}), Fingerprint: a.fingerprint,
-		BootFiles: a.bootFiles, Revoke: a.revokeLease,
+		BootFiles: a.bootFiles, BootFileList: a.bootFileList, Revoke: a.revokeLease,
 		Version: version, Now: time.Now, Log: a.log,
 	})
 	return part{name: "REST", run: func(ctx context.Context) error {

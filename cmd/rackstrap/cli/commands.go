@@ -45,7 +45,7 @@ func (a *app) root(daemon []*cobra.Command) *cobra.Command {
 	root.AddCommand(daemon...)
 	root.AddCommand(
 		a.applyCommand(), a.provisionCommand(), a.releaseCommand(), a.acceptCommand(), a.powerCommand(), a.backupCommand(),
-		a.hardwareCommand(), a.subnetCommand(), a.templateCommand(), a.ruleCommand(), a.imageCommand(), a.workflowCommand(), a.claimCommand(), a.leaseCommand(), a.strangerCommand(),
+		a.hardwareCommand(), a.subnetCommand(), a.templateCommand(), a.ruleCommand(), a.imageCommand(), a.workflowCommand(), a.claimCommand(), a.leaseCommand(), a.strangerCommand(), a.bootFileCommand(),
 		a.explainCommand(), a.validateCommand(), a.issueCommand(),
 		a.eventsCommand(), a.timelineCommand(), a.waitCommand(), a.versionCommand(),
 		a.tokenCommand(), a.loginCommand(), a.logoutCommand(), a.whoamiCommand(),

@@ -57,6 +57,15 @@ func (d *daemon) now() time.Time {
 // unknown are two machines without a record; what one says of itself is too long.
 type unknown struct{ now func() time.Time }
 
+// bootFiles are one of ours and one that replaces ours.
+func bootFiles() ([]api.BootFile, error) {
+	sum := strings.Repeat("a", 64)
+	return []api.BootFile{
+		{Name: "snponly.efi", Bytes: 174_000, SHA256: sum, Origin: "debian", Package: "ipxe", Version: "1.0"},
+		{Name: "ipxe.efi", Bytes: 1_000_000, SHA256: sum, Origin: "operator", Path: "/var/lib/rackstrap/boot/ipxe.efi", Modified: time.Unix(0, 0), Replaces: "ipxe 1.0"},
+	}, nil
+}
+
 func (u unknown) Strangers() []api.Stranger {
 	return []api.Stranger{
 		{MAC: hardware.MAC{0x52, 0x54, 0, 0, 0, 9}, Reason: hardware.ReasonUnknownMachine, First: u.now().Add(-time.Hour), Last: u.now(), Count: 3, Vendor: "udhcp" + strings.Repeat("x", 200), Interface: "eth1", Firmware: hardware.FirmwareNone},
@@ -140,7 +149,7 @@ func newDaemon(env *testscript.Env) (*daemon, error) {
 	}
 	handler := rest.New(rest.Deps{
 		Tokens: d.db, Audit: d.db.AppendEvent, Revoke: d.revoke,
-		Records: d.db, Engine: d.e, Dry: d.dry, Backups: backups{kv, dir, filepath.Join(dir, "key")}, Images: images, Strangers: unknown{time.Now}, Version: "1.2.3", Now: time.Now, Log: log,
+		Records: d.db, Engine: d.e, Dry: d.dry, Backups: backups{kv, dir, filepath.Join(dir, "key")}, Images: images, Strangers: unknown{time.Now}, BootFileList: bootFiles, Version: "1.2.3", Now: time.Now, Log: log,
 	})
 	d.remote = httptest.NewTLSServer(handler.Remote())
 	srv := &http.Server{
