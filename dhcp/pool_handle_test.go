@@ -1,0 +1,422 @@
+package dhcp
+
+import (
+	"errors"
+	"fmt"
+	"net/netip"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/insomniacslk/dhcp/dhcpv4"
+	"github.com/prometheus/client_golang/prometheus"
+
+	"github.com/rackstrap/rackstrap/hardware"
+)
+
+// poolDesk is a desk whose Subnet lends addresses, with a clock of its own. Who asks
+// after an address is answered by squatters.
+type poolDesk struct {
+	*desk
+	now       time.Time
+	reg       *prometheus.Registry
+	view      *Records
+	net       *hardware.Subnet
+	squatters map[string]hardware.MAC // by address
+	asked     []string                // after these addresses
+	parked    *job
+}
+
+func newPoolDesk(t *testing.T, ranges []string, known ...int) *poolDesk {
+	t.Helper()
+	d := &poolDesk{now: goldenTime, net: SampleSubnet(), view: &Records{}, squatters: map[string]hardware.MAC{}}
+	d.net.Spec.Mode, d.net.Spec.Pool = hardware.ModePool, &hardware.Pool{}
+	for _, r := range ranges {
+		d.net.Spec.Pool.Ranges = append(d.net.Spec.Pool.Ranges, mustRange(r))
+	}
+	d.view.Nets = []*hardware.Subnet{d.net}
+	for _, i := range known {
+		d.know(i)
+	}
+	d.start(t, NewLedger(toWorker))
+	return d
+}
+
+// start makes a Server that knows what is durable, and nothing else.
+func (d *poolDesk) start(t *testing.T, l *Ledger) {
+	t.Helper()
+	d.desk = newDesk(t, toWorker)
+	d.desk.ledger = l
+	d.reg = prometheus.NewPedanticRegistry()
+	s, err := New(Config{
+		Interfaces: []string{"eth0"}, View: d.view, Leases: l, Boots: l,
+		Metrics: NewMetrics(d.reg), Now: func() time.Time { return d.now },
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	s.transmit, d.desk.Server = d.desk.Server.transmit, s
+	s.ask = func(j *job, a netip.Addr, _ hardware.MAC, _ *port) bool {
+		if len(d.asked) < 100 {
+			d.asked = append(d.asked, a.String())
+		}
+		j.verdict = verdict{addr: a}
+		d.parked = j
+		return true
+	}
+}
+
+// know makes a record without a reservation.
+func (d *poolDesk) know(i int) {
+	h := SampleHardware("m"+string(rune('a'+i)), testMAC(i).String(), "10.77.0.1")
+	h.Spec.Interfaces[0].Addresses = nil
+	d.view.Hardware = append(d.view.Hardware, h)
+}
+
+// packet is what machine i sends.
+func packet(i int, t dhcpv4.MessageType, with ...dhcpv4.Modifier) *dhcpv4.DHCPv4 {
+	m := testMAC(i)
+	p, err := dhcpv4.New(append([]dhcpv4.Modifier{dhcpv4.WithHwAddr(m[:]), dhcpv4.WithMessageType(t)}, with...)...)
+	if err != nil {
+		panic(err)
+	}
+	return p
+}
+
+func asks(a string) dhcpv4.Modifier {
+	return dhcpv4.WithOption(dhcpv4.OptRequestedIPAddress(netip.MustParseAddr(a).AsSlice()))
+}
+
+func uses(a string) dhcpv4.Modifier {
+	return dhcpv4.WithClientIP(netip.MustParseAddr(a).AsSlice())
+}
+
+func selects(server string) dhcpv4.Modifier {
+	return dhcpv4.WithOption(dhcpv4.OptServerIdentifier(netip.MustParseAddr(server).AsSlice()))
+}
+
+// send handles a packet and returns the reply or nil.
+func (d *poolDesk) send(p *dhcpv4.DHCPv4) *dhcpv4.DHCPv4 {
+	d.t.Helper()
+	d.sent = d.sent[:0]
+	d.receivePacket(p)
+	if len(d.sent) == 0 {
+		return nil
+	}
+	return d.sent[len(d.sent)-1]
+}
+
+// receivePacket handles a packet, and lets it wait for its probe.
+func (d *poolDesk) receivePacket(p *dhcpv4.DHCPv4) {
+	d.t.Helper()
+	j := &job{port: d.ports[0], link: Link{
+		Networks: []netip.Prefix{netip.MustParsePrefix("10.77.0.1/24")}, Dest: limitedBroadcast,
+	}}
+	j.n = copy(j.buf[:], p.ToBytes())
+	for d.handle(d.t.Context(), j) {
+		j = d.parked
+		if by, ok := d.squatters[j.verdict.addr.String()]; ok {
+			j.verdict.in, j.verdict.usedBy = true, by
+		} else {
+			d.nobodyAt(j.verdict.addr, hardware.MAC(p.ClientHWAddr))
+		}
+	}
+}
+
+// lease takes a machine from DISCOVER to its ACK.
+func (d *poolDesk) lease(i int) string {
+	d.t.Helper()
+	o := d.send(packet(i, dhcpv4.MessageTypeDiscover))
+	if o == nil || o.MessageType() != dhcpv4.MessageTypeOffer {
+		d.t.Fatalf("DISCOVER of %d: %v; %s", i, o, d.told())
+	}
+	a := o.YourIPAddr.String()
+	r := d.send(packet(i, dhcpv4.MessageTypeRequest, asks(a), selects("10.77.0.1")))
+	if r == nil || r.MessageType() != dhcpv4.MessageTypeAck || r.YourIPAddr.String() != a {
+		d.t.Fatalf("REQUEST of %d for %s: %v; %s", i, a, r, d.told())
+	}
+	return a
+}
+
+// answer is a reply in a word.
+func answer(r *dhcpv4.DHCPv4) string {
+	if r == nil {
+		return "silence"
+	}
+	return r.MessageType().String()
+}
+
+// A probe is made once for an address that nobody is known to have, and not for a
+// lease that runs.
+func TestLend(t *testing.T) {
+	t.Parallel()
+	d := newPoolDesk(t, []string{"10.77.0.100-10.77.0.109"}, 1)
+	a := d.lease(1)
+	if len(d.asked) != 1 || d.asked[0] != a {
+		t.Errorf("asked after %v", d.asked)
+	}
+	l, ok := d.ledger.Get("lab", testMAC(1))
+	if !ok || l.Addr.String() != a || l.Reservation || l.Hardware == "" || !l.Expires.Equal(d.now.Add(10*time.Minute)) {
+		t.Errorf("lease %+v", l)
+	}
+	if again := d.lease(1); again != a || len(d.asked) != 1 {
+		t.Errorf("then %s, asked after %v", again, d.asked)
+	}
+	r := d.send(packet(1, dhcpv4.MessageTypeRelease, uses(a), selects("10.77.0.1")))
+	if l, _ := d.ledger.Get("lab", testMAC(1)); r != nil || !l.Released || l.State(d.now) != hardware.LeaseReleased {
+		t.Errorf("RELEASE: %s, %+v", answer(r), l)
+	}
+	if again := d.lease(1); again != a || len(d.asked) != 2 {
+		t.Errorf("after the release %s, asked after %v", again, d.asked)
+	}
+	no := false
+	d.net.Spec.Pool.Probe = &no
+	d.lease(2)
+	if len(d.asked) != 2 {
+		t.Errorf("probe: false, and asked after %v", d.asked)
+	}
+	if got := d.send(packet(3, dhcpv4.MessageTypeInform, uses("10.77.0.200"))); answer(got) != "ACK" || !got.YourIPAddr.IsUnspecified() {
+		t.Errorf("INFORM: %v", got)
+	}
+	families, err := d.reg.Gather()
+	if err != nil {
+		t.Fatal(err)
+	}
+	got := map[string]float64{}
+	for _, f := range families {
+		for _, m := range f.Metric {
+			if f.GetName() == "rackstrap_dhcp_pool_addresses" {
+				got[m.Label[0].GetValue()+" "+m.Label[1].GetValue()] = m.GetGauge().GetValue()
+			}
+		}
+	}
+	if want := "map[free lab:8 offered lab:0 quarantined lab:0 size lab:10 used lab:2]"; fmt.Sprint(got) != want {
+		t.Errorf("metrics %v, want %s", got, want)
+	}
+}
+
+func TestLendStranger(t *testing.T) {
+	t.Parallel()
+	d := newPoolDesk(t, []string{"10.77.0.100-10.77.0.103"})
+	d.net.Spec.LeaseTime = hardware.Duration(time.Hour)
+	d.lease(1)
+	l, _ := d.ledger.Get("lab", testMAC(1))
+	if l.Hardware != "" || !l.Expires.Equal(d.now.Add(strangerTerm)) {
+		t.Errorf("lease %+v", l)
+	}
+	if got := d.sent[0].IPAddressLeaseTime(0); got != strangerTerm {
+		t.Errorf("lease time %v", got)
+	}
+	d.lease(2)
+	if r := d.send(packet(3, dhcpv4.MessageTypeDiscover)); r != nil {
+		t.Errorf("half is lent: %s", answer(r))
+	}
+	if s := d.Strangers.List(); s[0].Reason != hardware.ReasonPoolShare || s[1].Reason != hardware.ReasonAcked {
+		t.Errorf("strangers %+v", s)
+	}
+	d.know(1) // it keeps its address, for as long as others
+	d.send(packet(1, dhcpv4.MessageTypeRequest, uses(l.Addr.String())))
+	if l, _ = d.ledger.Get("lab", testMAC(1)); l.Hardware == "" || !l.Expires.Equal(d.now.Add(time.Hour)) {
+		t.Errorf("lease %+v", l)
+	}
+	d.net.Spec.Pool.Allow = hardware.PoolKnown
+	if r := d.send(packet(4, dhcpv4.MessageTypeDiscover)); r != nil {
+		t.Errorf("allow: known, and a stranger gets %s", answer(r))
+	}
+}
+
+func TestLendConflict(t *testing.T) {
+	t.Parallel()
+	d := newPoolDesk(t, []string{"10.77.0.100-10.77.0.104"}, 1)
+	thief := hardware.MAC{0x52, 6, 6, 6, 6, 6}
+	for _, a := range []string{"10.77.0.100", "10.77.0.101"} {
+		d.squatters[a] = thief
+	}
+	r := d.send(packet(1, dhcpv4.MessageTypeDiscover, asks("10.77.0.100")))
+	if answer(r) != "OFFER" || d.squatters[r.YourIPAddr.String()] != (hardware.MAC{}) {
+		t.Fatalf("DISCOVER: %v", r)
+	}
+	if told := d.told(); !strings.HasPrefix(told, "address-in-use ") || !strings.HasSuffix(told, "offered") {
+		t.Errorf("told %q", told)
+	}
+	q, ok := d.ledger.Get("lab", hardware.QuarantineMAC(netip.MustParseAddr("10.77.0.100")))
+	if !ok || q.UsedBy != thief || q.State(d.now) != hardware.LeaseQuarantined || q.State(d.now.Add(quarantine)) != hardware.LeaseExpired {
+		t.Errorf("quarantine %+v", q)
+	}
+	// Also after a restart, and for whoever asks.
+	d.start(t, d.ledger)
+	if r := d.send(packet(2, dhcpv4.MessageTypeRequest, asks("10.77.0.100"), selects("10.77.0.1"))); answer(r) != "NAK" {
+		t.Errorf("REQUEST of what is in quarantine: %s", answer(r))
+	}
+	// Somebody answers for every address.
+	for a := netip.MustParseAddr("10.77.0.100"); a.String() != "10.77.0.105"; a = a.Next() {
+		d.squatters[a.String()] = thief
+	}
+	d.told()
+	if r := d.send(packet(1, dhcpv4.MessageTypeDiscover)); r != nil {
+		t.Errorf("all are in use: %s", answer(r))
+	}
+	if told := d.told(); !strings.Contains(told, "address-in-use") && !strings.Contains(told, "pool-empty") {
+		t.Errorf("told %q", told)
+	}
+}
+
+// What is revoked through the API is used to show that the pool follows the journal.
+func TestLendRevoke(t *testing.T) {
+	t.Parallel()
+	d := newPoolDesk(t, []string{"10.77.0.100-10.77.0.101"}, 1, 2, 3)
+	a := d.lease(1)
+	d.lease(2)
+	if r := d.send(packet(3, dhcpv4.MessageTypeDiscover)); r != nil || !strings.Contains(d.told(), "pool-empty") {
+		t.Errorf("the pool is empty: %s", answer(r))
+	}
+	if _, ok, err := d.Revoke(t.Context(), "lab", testMAC(9)); ok || err != nil {
+		t.Errorf("nobody's lease: %v, %v", ok, err)
+	}
+	l, ok, err := d.Revoke(t.Context(), "lab", testMAC(1))
+	if !ok || err != nil || l.Addr.String() != a || d.told() != "lease-revoked" {
+		t.Errorf("%+v, %v, %v", l, ok, err)
+	}
+	for _, form := range []*dhcpv4.DHCPv4{
+		packet(1, dhcpv4.MessageTypeRequest, uses(a)), packet(1, dhcpv4.MessageTypeRequest, uses(a), dhcpv4.WithBroadcast(true)),
+	} {
+		if r := d.send(form); answer(r) != "NAK" {
+			t.Errorf("its renewal: %s", answer(r))
+		}
+	}
+	if got := d.lease(3); got != a {
+		t.Errorf("another gets %s, free is %s", got, a)
+	}
+	if r := d.send(packet(1, dhcpv4.MessageTypeRequest, asks(a))); answer(r) != "NAK" {
+		t.Errorf("INIT-REBOOT with another's: %s", answer(r))
+	}
+}
+
+func TestLendDecline(t *testing.T) {
+	t.Parallel()
+	d := newPoolDesk(t, []string{"10.77.0.100-10.77.0.119"}, 1, 2)
+	a := d.lease(1)
+	decline := func(i int, a string) *dhcpv4.DHCPv4 {
+		return packet(i, dhcpv4.MessageTypeDecline, asks(a), selects("10.77.0.1"))
+	}
+	d.told()
+	if r := d.send(decline(2, a)); r != nil || d.told() != "no-lease" {
+		t.Errorf("of somebody else's: %s", answer(r))
+	}
+	if r := d.send(decline(1, a)); r != nil || d.told() != "declined address-in-use" {
+		t.Errorf("of its own: %s", answer(r))
+	}
+	q, ok := d.ledger.Get("lab", hardware.QuarantineMAC(netip.MustParseAddr(a)))
+	if _, still := d.ledger.Get("lab", testMAC(1)); !ok || still || q.DeclinedBy != testMAC(1) {
+		t.Errorf("quarantine %+v, its own lease is there: %v", q, still)
+	}
+	if b := d.lease(1); b == a {
+		t.Errorf("it gets %s again", a)
+	}
+	if r := d.send(packet(2, dhcpv4.MessageTypeDiscover, asks(a))); r.YourIPAddr.String() == a {
+		t.Errorf("another gets %s", a)
+	}
+	if _, _, err := d.Revoke(t.Context(), "lab", q.MAC); err != nil {
+		t.Fatal(err)
+	}
+	if r := d.send(packet(2, dhcpv4.MessageTypeDiscover, asks(a))); r.YourIPAddr.String() == a {
+		t.Error("an offer was changed for a wish")
+	}
+	d.know(3)
+	if r := d.send(packet(3, dhcpv4.MessageTypeDiscover, asks(a))); r.YourIPAddr.String() != a {
+		t.Errorf("the quarantine was ended, and it gets %s", r.YourIPAddr)
+	}
+}
+
+// What an operator changes is told at the next renewal; a restart changes nothing.
+func TestLendOperator(t *testing.T) {
+	t.Parallel()
+	renew := func(d *poolDesk, i int, a string) string {
+		return answer(d.send(packet(i, dhcpv4.MessageTypeRequest, uses(a))))
+	}
+	for name, tt := range map[string]struct {
+		change func(d *poolDesk, a string)
+		want   string
+	}{
+		"nothing": {func(*poolDesk, string) {}, "ACK"},
+		"restart": {func(d *poolDesk, _ string) { d.start(d.t, d.ledger) }, "ACK"},
+		"another DNS server": {func(d *poolDesk, _ string) {
+			n := *d.net
+			n.Spec.DNS = nil
+			d.view.Nets = []*hardware.Subnet{&n}
+		}, "ACK"},
+		"other ranges": {func(d *poolDesk, _ string) {
+			n := *d.net
+			n.Spec.Pool = &hardware.Pool{Ranges: []hardware.AddrRange{mustRange("10.77.0.150-10.77.0.159")}}
+			d.view.Nets = []*hardware.Subnet{&n}
+		}, "NAK"},
+		"excluded": {func(d *poolDesk, a string) {
+			n := *d.net
+			n.Spec.Pool = &hardware.Pool{Ranges: n.Spec.Pool.Ranges, Exclude: []hardware.AddrRange{mustRange(a)}}
+			d.view.Nets = []*hardware.Subnet{&n}
+		}, "NAK"},
+		"reserved for another": {func(d *poolDesk, a string) {
+			d.view.Hardware = append(d.view.Hardware, SampleHardware("other", testMAC(77).String(), a))
+		}, "NAK"},
+		"reserved for itself": {func(d *poolDesk, a string) {
+			d.view.Hardware[0] = SampleHardware("ma", testMAC(1).String(), a)
+		}, "ACK"},
+		"reserves another": {func(d *poolDesk, _ string) {
+			d.view.Hardware[0] = SampleHardware("ma", testMAC(1).String(), "10.77.0.200")
+		}, "NAK"},
+		"expired": {func(d *poolDesk, _ string) { d.now = d.now.Add(24 * time.Hour) }, "ACK"},
+	} {
+		d := newPoolDesk(t, []string{"10.77.0.100-10.77.0.109"}, 1)
+		a := d.lease(1)
+		tt.change(d, a)
+		if got := renew(d, 1, a); got != tt.want {
+			t.Errorf("%s: %s, want %s; %s", name, got, tt.want, d.told())
+		}
+	}
+}
+
+// When the disk refuses writes nothing is promised that a restart would not know.
+func TestLendDiskFails(t *testing.T) {
+	t.Parallel()
+	d := newPoolDesk(t, []string{"10.77.0.100-10.77.0.109"}, 1, 2)
+	a := d.lease(1)
+	d.told()
+	d.ledger.Fail = errors.New("no space left on device")
+	d.now = d.now.Add(4 * time.Minute)
+	r := d.send(packet(1, dhcpv4.MessageTypeRequest, uses(a)))
+	if answer(r) != "ACK" || r.IPAddressLeaseTime(0) != 6*time.Minute || d.told() != "store-failed acked" {
+		t.Errorf("renewal: %v", r)
+	}
+	d.now = d.now.Add(6 * time.Minute)
+	if r := d.send(packet(1, dhcpv4.MessageTypeRequest, uses(a))); r != nil {
+		t.Errorf("the lease on disk has ended: %s", answer(r))
+	}
+	o := d.send(packet(2, dhcpv4.MessageTypeDiscover))
+	d.told()
+	if r := d.send(packet(2, dhcpv4.MessageTypeRequest, asks(o.YourIPAddr.String()), selects("10.77.0.1"))); r != nil || d.told() != "store-failed" {
+		t.Errorf("a new lease: %s", answer(r))
+	}
+	d.ledger.Fail = nil
+	d.lease(2)
+}
+
+// The leases of those whose address went to others are forgotten: there are never more
+// than addresses.
+func TestLendForgets(t *testing.T) {
+	t.Parallel()
+	d := newPoolDesk(t, []string{"10.77.0.100-10.77.0.103"}, 1, 2, 3, 4, 5, 6, 7, 8)
+	for i := range 8 {
+		d.lease(i + 1)
+		d.now = d.now.Add(5 * time.Minute)
+		if got := len(d.ledger.List()); got > 4 {
+			t.Fatalf("%d leases of 4 addresses", got)
+		}
+	}
+	// one that took another server's offer leaves nothing
+	d.now = d.now.Add(time.Hour)
+	o := d.send(packet(1, dhcpv4.MessageTypeDiscover))
+	d.send(packet(1, dhcpv4.MessageTypeRequest, asks(o.YourIPAddr.String()), selects("10.77.0.9")))
+	if u := d.Use(d.net); u.Offered != 0 || u.Free != 4 {
+		t.Errorf("%+v", u)
+	}
+}
