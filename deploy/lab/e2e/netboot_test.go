@@ -53,6 +53,7 @@ func chain(f lab.Firmware) string {
 		lab.UEFIHTTP:   "snponly.efi",
 		lab.SecureBoot: "shimx64.efi by TFTP",
 		lab.ARM64:      "shimaa64.efi by TFTP",
+		lab.ARM64HTTP:  "shimaa64.img",
 	}[f]
 }
 
@@ -112,12 +113,12 @@ func (c cell) run(t *testing.T) {
 	if _, err := r.AwaitReason(ctx, m.Name(), hardware.ReasonWorkflowSucceeded, ""); err != nil {
 		t.Fatalf("workflow %s: %v", w.Meta.Name, err)
 	}
-	c.facts(ctx, t, r, m)
 	select {
-	case <-m.Done():
+	case <-m.Done(): // not before the appliance has the facts
 	case <-ctx.Done():
-		t.Error("the machine did not switch itself off after the inspection")
+		t.Fatal("the machine did not switch itself off after the inspection")
 	}
+	c.facts(ctx, t, r, m)
 }
 
 // rack makes the cell's network, and returns what makes the machine's record.
@@ -183,7 +184,7 @@ func (c cell) facts(ctx context.Context, t *testing.T, r *rig.Rack, m *lab.Machi
 		mode, secure = "bios", ""
 	case lab.SecureBoot:
 		secure = "on"
-	case lab.ARM64:
+	case lab.ARM64, lab.ARM64HTTP:
 		arch = "arm64"
 	}
 	f := h.Facts
