@@ -39,6 +39,9 @@ func (s *Server) handle(ctx context.Context, j *job) (parked bool) {
 // answer, then tell.
 func (s *Server) answer(ctx context.Context, j *job, gone *losses) (parked bool) {
 	now := s.Now()
+	if s.isSearch(j.mac()) {
+		return false
+	}
 	c, reason := Classify(j.buf[:j.n])
 	if reason != "" {
 		s.Metrics.received(c.Type, reason)
@@ -52,6 +55,13 @@ func (s *Server) answer(ctx context.Context, j *job, gone *losses) (parked bool)
 	}
 	if p.Hardware == nil && !j.again && !s.stranger(&c, j, "", now) {
 		return false
+	}
+	alone := reason != "" || s.authority(p.Subnet)
+	if !alone {
+		l, _ := s.Leases.Get(p.Subnet.Meta.Name, c.MAC)
+		if why := yields(&c, &p, l.State(now) == hardware.LeaseActive); why != "" {
+			reason, detail = hardware.ReasonOtherDHCP, why
+		}
 	}
 	store, cancel := context.WithTimeout(ctx, storeTimeout)
 	defer cancel()
@@ -76,6 +86,9 @@ func (s *Server) answer(ctx context.Context, j *job, gone *losses) (parked bool)
 		boot = &b
 	}
 	d := Decide(&c, j.link, &p, boot, Files{s.HTTPPort, s.Programs}, now)
+	if !alone && yieldsNak(&c, j.link, &p, &d, s.reserved) {
+		d = Decision{Reason: hardware.ReasonOtherDHCP, Detail: d.Detail + "; the address may be the other server's"}
+	}
 	if err := s.persist(store, &c, &p, boot, &d, gone, now); err != nil {
 		s.Log.Error("lease not written", "mac", c.MAC, "reason", hardware.ReasonStoreFailed, "error", err)
 		s.Metrics.received(c.Type, hardware.ReasonStoreFailed)

@@ -19,6 +19,7 @@ type Metrics struct {
 	handling  prometheus.Histogram
 	strangers prometheus.Gauge
 	conflicts prometheus.Counter
+	rivals    *prometheus.GaugeVec
 	pools     *poolStats
 }
 
@@ -54,9 +55,13 @@ func NewMetrics(reg prometheus.Registerer) *Metrics {
 			Name: "rackstrap_dhcp_address_conflicts_total",
 			Help: "Addresses of pools that somebody was found to use before they were lent.",
 		}),
+		rivals: prometheus.NewGaugeVec(prometheus.GaugeOpts{
+			Name: "rackstrap_dhcp_other_servers",
+			Help: "Other DHCP servers that answer, by interface of ours.",
+		}, []string{"interface"}),
 		pools: newPoolStats(),
 	}
-	reg.MustRegister(m.packets, m.replies, m.dropped, m.sendFails, m.handling, m.strangers, m.conflicts, m.pools)
+	reg.MustRegister(m.packets, m.replies, m.dropped, m.sendFails, m.handling, m.strangers, m.conflicts, m.rivals, m.pools)
 	return m
 }
 

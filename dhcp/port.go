@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"net"
 	"net/netip"
+	"slices"
 	"sync"
 	"syscall"
 	"time"
@@ -41,10 +42,14 @@ type port struct {
 	index    int
 	mac      hardware.MAC
 	networks []netip.Prefix
+
+	up     bool          // it has a link
+	look   chan struct{} // capacity 1: search for other servers now
+	rivals rivals        // guarded by Server.rivalMu
 }
 
 func newPort(s *Server, name string, number uint16) *port {
-	return &port{s: s, name: name, number: number, kick: make(chan struct{}, 1)}
+	return &port{s: s, name: name, number: number, kick: make(chan struct{}, 1), look: make(chan struct{}, 1)}
 }
 
 // open binds the interface's socket and reads its addresses.
@@ -61,6 +66,11 @@ func (p *port) open(ctx context.Context) error {
 		p.mu.Lock()
 		defer p.mu.Unlock()
 		p.conn, p.index, p.mac, p.networks = conn, index, mac, networks
+		p.s.rivalMu.Lock()
+		defer p.s.rivalMu.Unlock()
+		p.rivals = rivals{} // it may be another link now
+		p.up = hasLink(p.name)
+		wake(p.look)
 		return nil
 	})
 }
@@ -262,13 +272,30 @@ func (p *port) close() {
 	}
 }
 
+func hasLink(name string) bool {
+	ifi, err := net.InterfaceByName(name)
+	return err == nil && ifi.Flags&net.FlagRunning != 0
+}
+
+// wake puts a notice into a channel of capacity 1.
+func wake(c chan struct{}) {
+	select {
+	case c <- struct{}{}:
+	default:
+	}
+}
+
 // refresh takes over new addresses, and ends the socket of an interface that was
 // removed or replaced: it stays bound to the old one for ever.
 func (p *port) refresh() {
+	changed := false
 	_ = p.s.In(func() error {
 		index, mac, networks, err := lookup(p.name)
+		up := hasLink(p.name)
 		p.mu.Lock()
 		defer p.mu.Unlock()
+		changed = (up && !p.up) || !slices.Equal(networks, p.networks)
+		p.up = up
 		if err != nil || index != p.index {
 			if p.conn != nil {
 				_ = p.conn.Close() // run notices
@@ -278,8 +305,8 @@ func (p *port) refresh() {
 		}
 		return nil
 	})
-	select {
-	case p.kick <- struct{}{}:
-	default:
+	wake(p.kick)
+	if changed { // other servers may be there now
+		wake(p.look)
 	}
 }

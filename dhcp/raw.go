@@ -46,7 +46,7 @@ func OpenPacket(in func(func() error) error) (*PacketSocket, error) {
 
 // Hear makes the socket receive the packets of one EtherType on the interface
 // with that index (0: on any) that filter lets through, also those sent to the
-// multicast address group where there is one. The filter is classic BPF; offset 0 is the
+// multicast or further unicast address group where there is one. The filter is classic BPF; offset 0 is the
 // network header.
 func (s *PacketSocket) Hear(index int, etherType uint16, group hardware.MAC, filter []unix.SockFilter) error {
 	return s.control(func(fd int) error {
@@ -59,9 +59,12 @@ func (s *PacketSocket) Hear(index int, etherType uint16, group hardware.MAC, fil
 			return unix.Bind(fd, &unix.SockaddrLinklayer{Protocol: networkOrder(etherType), Ifindex: index})
 		}
 		member := unix.PacketMreq{Ifindex: int32(index), Type: unix.PACKET_MR_MULTICAST, Alen: 6}
+		if !group.IsMulticast() {
+			member.Type = unix.PACKET_MR_UNICAST
+		}
 		copy(member.Address[:], group[:])
 		if err := unix.SetsockoptPacketMreq(fd, unix.SOL_PACKET, unix.PACKET_ADD_MEMBERSHIP, &member); err != nil {
-			return fmt.Errorf("multicast address %s: %w", group, err)
+			return fmt.Errorf("address %s: %w", group, err)
 		}
 		return unix.Bind(fd, &unix.SockaddrLinklayer{Protocol: networkOrder(etherType), Ifindex: index})
 	})

@@ -87,9 +87,14 @@ type Config struct {
 	Leases    Leases
 	Boots     Boots
 	Metrics   *Metrics
-	Strangers *StrangerRing    // a new one where nil
-	Log       *slog.Logger     // discarded where nil
-	Now       func() time.Time // time.Now where nil
+	Strangers *StrangerRing // a new one where nil
+	// SearchEvery is the pause between two searches for other DHCP servers; 0: none is
+	// searched for, and we are the authority.
+	SearchEvery time.Duration
+	// Found is told what a search came to; it must not block. May be nil.
+	Found func(Finding)
+	Log   *slog.Logger     // discarded where nil
+	Now   func() time.Time // time.Now where nil
 	// In runs what opens sockets and lists interfaces; nil: as is. Tests use it to
 	// enter a network namespace.
 	In func(func() error) error
@@ -120,6 +125,8 @@ type Server struct {
 	locks [shards]sync.Mutex
 	pools pools
 	probe *prober
+	// rivalMu guards the rivals of all ports.
+	rivalMu sync.Mutex
 	// ask is (*prober).ask but in tests.
 	ask func(j *job, a netip.Addr, mac hardware.MAC, link *port) bool
 	// transmit is (*port).send but in tests.
@@ -211,6 +218,9 @@ func (s *Server) Run(ctx context.Context) error {
 	}
 	for _, p := range s.ports {
 		wg.Go(func() { p.run(ctx) })
+		if s.SearchEvery > 0 && p.number == ServerPort {
+			wg.Go(func() { p.searches(ctx) })
+		}
 	}
 	close(s.ready)
 	wg.Wait() // they all end with ctx; only then may the sockets go

@@ -38,6 +38,7 @@ const (
 	ReasonPoolShare       Reason = "pool-share-used"
 	ReasonAddressInUse    Reason = "address-in-use"
 	ReasonOtherDHCP       Reason = "other-dhcp-server"
+	ReasonNoOtherDHCP     Reason = "no-other-dhcp-server"
 	ReasonProxyOffered    Reason = "proxy-offered"
 	ReasonProxyAnswered   Reason = "proxy-answered"
 	ReasonProxySilent     Reason = "proxy-silent"
@@ -262,7 +263,8 @@ var reasons = map[Reason]string{
 	ReasonPoolEmpty:        "every address of the pool is taken",
 	ReasonPoolShare:        "the share of the pool for machines without a record is taken",
 	ReasonAddressInUse:     "somebody else uses an address of ours",
-	ReasonOtherDHCP:        "another DHCP server answers in this network",
+	ReasonOtherDHCP:        "another DHCP server answers in this network, or is still looked for",
+	ReasonNoOtherDHCP:      "the Subnet's other DHCP server does not answer",
 	ReasonProxyOffered:     "offered a boot program beside the other DHCP server",
 	ReasonProxyAnswered:    "named the boot program on port 4011",
 	ReasonProxySilent:      "the Subnet's other DHCP server answers this packet",

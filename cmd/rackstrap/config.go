@@ -45,6 +45,9 @@ type dhcpConfig struct {
 	// Programs are the operator's boot programs by architecture code (option 93), in
 	// decimal; each is a file of the drop-in folder `boot`.
 	Programs map[string]string `json:"programs"`
+	// SearchOtherServers asks now and again whether somebody else gives addresses; see
+	// deploy/docs/adr/0018-search-before-authority.md.
+	SearchOtherServers bool `json:"searchOtherServers"`
 }
 
 type listenConfig struct {
@@ -96,7 +99,7 @@ func defaultConfig() config {
 	return config{
 		Data:   "/var/lib/rackstrap",
 		Socket: "/run/rackstrap/rackstrap.sock",
-		DHCP:   dhcpConfig{Enabled: true, AnswerRouterSolicitations: true},
+		DHCP:   dhcpConfig{Enabled: true, AnswerRouterSolicitations: true, SearchOtherServers: true},
 		TFTP:   listenConfig{":69"},
 		HTTP:   httpConfig{Listen: ":7080", BootRate: ipxe.DefaultRate / 1_000_000},
 		HTTPS:  httpsConfig{Listen: ":7443"},
@@ -132,6 +135,10 @@ dhcp:
   # architecture code that the firmware sends (DHCP option 93); each replaces ours. A
   # Hardware's spec.netboot.program goes before it. For example: {"6": "bootia32.efi"}
   programs: {}
+  # Ask on each interface, at the start and every few minutes, whether another DHCP
+  # server gives addresses. While one does, machines without a record get none from us,
+  # and the log and ` + "`rackstrap doctor`" + ` say so.
+  searchOtherServers: true
 
 tftp:
   listen: ":69"

@@ -230,7 +230,7 @@ func (a *appliance) healthPart() (part, error) {
 	if err != nil {
 		return part{}, err
 	}
-	srv := &http.Server{Handler: healthHandler(a.reg, a.readiness), ReadHeaderTimeout: 5 * time.Second}
+	srv := &http.Server{Handler: healthHandler(a.reg, a.readiness, a.warnings), ReadHeaderTimeout: 5 * time.Second}
 	return part{name: "health", run: func(ctx context.Context) error { return serveHTTP(ctx, l, srv) }}, nil
 }
 
@@ -239,6 +239,18 @@ func (a *appliance) readiness() error {
 		return errors.New("not every part serves yet")
 	}
 	return nil
+}
+
+// warnings are what a person should know of an appliance that is ready.
+func (a *appliance) warnings() []string {
+	if !a.ready.Load() || a.dhcp == nil {
+		return nil
+	}
+	var out []string
+	for _, f := range a.dhcp.Rivals() {
+		out = append(out, f.String())
+	}
+	return out
 }
 
 func (a *appliance) httpPart(b *httpBoots) (part, error) {
@@ -284,7 +296,12 @@ func (a *appliance) dhcpPart(t *tracker, httpPort uint16) (part, error) {
 	if err != nil {
 		return part{}, err
 	}
+	every := time.Duration(0)
+	if a.c.DHCP.SearchOtherServers {
+		every = dhcp.DefaultSearch
+	}
 	srv, err := dhcp.New(dhcp.Config{
+		SearchEvery: every, Found: a.found,
 		Interfaces: a.c.Interfaces, HTTPPort: httpPort, Programs: programs, View: a.db.View(), Leases: leaseAdapter{meteredLeases{a.kv.Leases(), a.meters}},
 		Boots: dhcpBoots{t}, Metrics: dhcp.NewMetrics(a.reg), Strangers: a.unknown, Log: a.log,
 	})
@@ -293,6 +310,15 @@ func (a *appliance) dhcpPart(t *tracker, httpPort uint16) (part, error) {
 	}
 	a.dhcp = srv
 	return part{name: "DHCP", run: srv.Run, ready: srv.Ready()}, nil
+}
+
+// found keeps the event of what a search for other DHCP servers came to.
+func (a *appliance) found(f dhcp.Finding) {
+	now, why := time.Now(), hardware.ReasonOtherDHCP
+	if !f.Rival.Server.IsValid() {
+		why = hardware.ReasonNoOtherDHCP
+	}
+	a.recorder.Note(workflow.Event{Reason: why, Detail: f.String(), Count: 1, First: now, Last: now})
 }
 
 func (a *appliance) ndpPart(t *tracker) (part, error) {

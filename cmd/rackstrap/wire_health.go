@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"errors"
+	"fmt"
 	"net"
 	"net/http"
 	"os"
@@ -20,8 +21,8 @@ func newRegistry() *prometheus.Registry {
 }
 
 // healthHandler answers on loopback: /healthz is whether the process lives,
-// /readyz whether every part of it serves.
-func healthHandler(reg *prometheus.Registry, ready func() error) http.Handler {
+// /readyz whether every part of it serves; what is wrong around it comes in lines below.
+func healthHandler(reg *prometheus.Registry, ready func() error, warnings func() []string) http.Handler {
 	mux := http.NewServeMux()
 	mux.Handle("GET /metrics", promhttp.HandlerFor(reg, promhttp.HandlerOpts{}))
 	mux.HandleFunc("GET /healthz", func(w http.ResponseWriter, _ *http.Request) { _, _ = w.Write([]byte("ok\n")) })
@@ -31,6 +32,9 @@ func healthHandler(reg *prometheus.Registry, ready func() error) http.Handler {
 			return
 		}
 		_, _ = w.Write([]byte("ready\n"))
+		for _, text := range warnings() {
+			_, _ = fmt.Fprintf(w, "warning: %s\n", text)
+		}
 	})
 	return mux
 }

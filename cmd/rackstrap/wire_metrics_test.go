@@ -28,7 +28,7 @@ import (
 func scrape(t *testing.T, reg *prometheus.Registry) string {
 	t.Helper()
 	w := httptest.NewRecorder()
-	healthHandler(reg, func() error { return nil }).ServeHTTP(w, httptest.NewRequest(http.MethodGet, "/metrics", nil))
+	healthHandler(reg, func() error { return nil }, func() []string { return nil }).ServeHTTP(w, httptest.NewRequest(http.MethodGet, "/metrics", nil))
 	if w.Code != http.StatusOK {
 		t.Fatalf("%d %s", w.Code, w.Body)
 	}
