@@ -1,11 +1,16 @@
 package dhcp_test
 
 import (
+	"fmt"
+	"net"
 	"net/netip"
 	"os"
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
+
+	"github.com/insomniacslk/dhcp/dhcpv4"
 
 	"github.com/rackstrap/rackstrap/deploy/lab"
 	"github.com/rackstrap/rackstrap/dhcp"
@@ -16,24 +21,28 @@ import (
 // client has a record; it has no reservation.
 func newPoolLAN(t *testing.T, name string, known bool, ranges []string, tools ...string) *lan {
 	t.Helper()
-	return newLANWith(t, name, func(c *dhcp.Config) {
-		net := dhcp.SampleSubnet()
-		net.Spec.Mode, net.Spec.Pool = hardware.ModePool, &hardware.Pool{}
-		for _, s := range ranges {
-			r, err := hardware.ParseAddrRange(s)
-			if err != nil {
-				t.Fatal(err)
-			}
-			net.Spec.Pool.Ranges = append(net.Spec.Pool.Ranges, r)
+	return newLANWith(t, name, func(c *dhcp.Config) { poolConfig(t, c, known, ranges...) }, tools...)
+}
+
+// poolConfig makes the Subnet lend addresses.
+func poolConfig(t *testing.T, c *dhcp.Config, known bool, ranges ...string) {
+	t.Helper()
+	sub := dhcp.SampleSubnet()
+	sub.Spec.Mode, sub.Spec.Pool = hardware.ModePool, &hardware.Pool{}
+	for _, s := range ranges {
+		r, err := hardware.ParseAddrRange(s)
+		if err != nil {
+			t.Fatal(err)
 		}
-		view := &dhcp.Records{Nets: []*hardware.Subnet{net}}
-		if known {
-			h := dhcp.SampleHardware("m1", clientMAC, clientAddr)
-			h.Spec.Interfaces[0].Addresses = nil
-			view.Hardware = []*hardware.Hardware{h}
-		}
-		c.View = view
-	}, tools...)
+		sub.Spec.Pool.Ranges = append(sub.Spec.Pool.Ranges, r)
+	}
+	view := &dhcp.Records{Nets: []*hardware.Subnet{sub}}
+	if known {
+		h := dhcp.SampleHardware("m1", clientMAC, clientAddr)
+		h.Spec.Interfaces[0].Addresses = nil
+		view.Hardware = []*hardware.Hardware{h}
+	}
+	c.View = view
 }
 
 // inRange fails unless the client has one address, of that range.
@@ -111,6 +120,127 @@ func TestPoolSquatter(t *testing.T) {
 	n.sees(hardware.ReasonAddressInUse, hardware.ReasonOffered, hardware.ReasonAcked)
 	l := await(t, "the quarantine", n.ledger.Leases)
 	if !l.Declined || l.Addr.String() != "10.77.0.100" || l.UsedBy.String() != "52:54:00:00:00:66" {
+		t.Errorf("%+v", l)
+	}
+}
+
+// dhcpcd asks after the address itself, and remembers its lease.
+func TestPoolDhcpcd(t *testing.T) {
+	t.Parallel()
+	n := newPoolLAN(t, "pdhcpcd", true, []string{poolRange}, "dhcpcd")
+	dir := t.TempDir()
+	conf := filepath.Join(dir, "dhcpcd.conf")
+	if err := os.WriteFile(conf, []byte("nohook\nscript /bin/true\nnoipv6\nnoipv4ll\nclientid\n"), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	obtain := func() netip.Addr {
+		n.run("unshare", "--mount", "sh", "-c", `mkdir -p "$0/db" "$0/run" && mount --bind "$0/db" /var/lib/dhcpcd && mount -t tmpfs run /run &&
+			exec dhcpcd -4 -1 -B -f "$1" -t 30 "$2"`, dir, conf, lab.ClientIface)
+		n.sees(hardware.ReasonAcked)
+		return n.inRange(poolRange)
+	}
+	first := obtain()
+	if again := obtain(); again != first {
+		t.Errorf("first %s, then %s", first, again)
+	}
+}
+
+// A client that finds its address in use says so. The address is not lent for a while,
+// and the client gets another.
+func TestPoolUdhcpcDeclines(t *testing.T) {
+	t.Parallel()
+	n := newLANWith(t, "pdecline", func(c *dhcp.Config) {
+		poolConfig(t, c, true, "10.77.0.100-10.77.0.101")
+		no := false
+		c.View.Subnets()[0].Spec.Pool.Probe = &no // or we would notice before it
+	}, "udhcpc")
+	squatter, err := n.lab.AddVeth(t.Context(), "s", []byte{0x52, 0x54, 0, 0, 0, 0x66})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := squatter.SetAddr(t.Context(), netip.MustParsePrefix("10.77.0.100/24")); err != nil {
+		t.Fatal(err)
+	}
+	n.run("udhcpc", "-a", "-A", "1", "-i", lab.ClientIface, "-n", "-q", "-t", "20", "-T", "2", "-r", "10.77.0.100", "-s", script(t))
+	n.sees(hardware.ReasonDeclined, hardware.ReasonAddressInUse, hardware.ReasonAcked)
+	if got := n.inRange("10.77.0.100-10.77.0.101"); got.String() != "10.77.0.101" {
+		t.Errorf("the client has %s", got)
+	}
+}
+
+// An address of another's lease, remembered from before, is refused.
+func TestPoolInitReboot(t *testing.T) {
+	t.Parallel()
+	n := newPoolLAN(t, "pinit", true, []string{poolRange}, "dhclient")
+	other, _ := hardware.ParseMAC("52:54:00:00:00:99")
+	if err := n.ledger.Confirm(t.Context(), hardware.Lease{
+		MAC: other, Subnet: "lab", Addr: netip.MustParseAddr("10.77.0.105"), Expires: time.Now().Add(time.Hour),
+	}); err != nil {
+		t.Fatal(err)
+	}
+	dir := t.TempDir()
+	leases := filepath.Join(dir, "leases")
+	if err := os.WriteFile(leases, fmt.Appendf(nil, `lease {
+  interface "%s";
+  fixed-address 10.77.0.105;
+  option subnet-mask 255.255.255.0;
+  renew epoch 2147000000;
+  rebind epoch 2147000000;
+  expire epoch 2147000000;
+}
+`, lab.ClientIface), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	n.run("dhclient", "-1", "-v", "-sf", script(t), "-lf", leases, "-pf", filepath.Join(dir, "pid"), lab.ClientIface)
+	n.sees(hardware.ReasonWrongAddress, hardware.ReasonOffered, hardware.ReasonAcked)
+	if got := n.inRange(poolRange); got.String() == "10.77.0.105" {
+		t.Error("the client has another's address")
+	}
+}
+
+// Behind a relay an address is asked after with an echo: here by way of the client's
+// namespace, where somebody has one of the two.
+func TestPoolBehindRelay(t *testing.T) {
+	t.Parallel()
+	n := newLANWith(t, "prelay", func(c *dhcp.Config) {
+		poolConfig(t, c, true, "10.88.0.100-10.88.0.101")
+		far := c.View.Subnets()[0]
+		far.Spec.Prefix, far.Spec.Gateway = netip.MustParsePrefix("10.88.0.0/24"), netip.MustParseAddr("10.88.0.1")
+	})
+	for _, a := range []string{"10.77.0.254/24", "10.88.0.1/24", "10.88.0.100/24"} {
+		if err := n.client.SetAddr(t.Context(), netip.MustParsePrefix(a)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	n.ip("route", "add", "10.88.0.0/24", "via", "10.77.0.254")
+	pc, err := n.client.ListenPacket(t.Context(), "udp4", "10.88.0.1:67")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer pc.Close()
+	mac, _ := net.ParseMAC(clientMAC)
+	p, err := dhcpv4.NewDiscovery(mac, dhcpv4.WithRelay(net.IPv4(10, 88, 0, 1)), dhcpv4.WithOption(dhcpv4.OptRequestedIPAddress(net.IPv4(10, 88, 0, 100))))
+	if err != nil {
+		t.Fatal(err)
+	}
+	start := time.Now()
+	if _, err := pc.WriteTo(p.ToBytes(), &net.UDPAddr{IP: net.IPv4(10, 77, 0, 1), Port: 67}); err != nil {
+		t.Fatal(err)
+	}
+	_ = pc.SetReadDeadline(time.Now().Add(patience))
+	buf := make([]byte, 1500)
+	length, _, err := pc.ReadFrom(buf)
+	if err != nil {
+		t.Fatal(err)
+	}
+	r, err := dhcpv4.FromBytes(buf[:length])
+	if err != nil || r.YourIPAddr.String() != "10.88.0.101" {
+		t.Errorf("%v: %s", err, r.Summary())
+	}
+	t.Logf("offered after %v", time.Since(start))
+	n.sees(hardware.ReasonAddressInUse, hardware.ReasonOffered)
+	l := await(t, "the quarantine", n.ledger.Leases)
+	if !l.Declined || l.Addr.String() != "10.88.0.100" {
 		t.Errorf("%+v", l)
 	}
 }

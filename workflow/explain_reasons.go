@@ -27,6 +27,12 @@ func endings() map[hardware.Reason]advice {
 		}
 		return typeSubnets
 	}
+	leases := func(_ *Snapshot, detail string) string {
+		if hardware.ValidName(detail) == nil {
+			return "rackstrap lease list --subnet " + detail
+		}
+		return "rackstrap lease list"
+	}
 	daemon := func(*Snapshot, string) string { return typeDaemonLog }
 	return map[hardware.Reason]advice{
 		hardware.ReasonMalformed:      {fix: "look at the packet: tcpdump -vni any udp port 67; update the firmware, or boot from another port"},
@@ -43,8 +49,18 @@ func endings() map[hardware.Reason]advice {
 		hardware.ReasonNoServerAddress: {
 			fix: "give our interface an address in that subnet, or set spec.advertise of the subnet", do: subnets,
 		},
-		hardware.ReasonTwoAddresses:    {fix: "set spec.advertise of the subnet to the one of our addresses that machines are to use", do: subnets},
-		hardware.ReasonDeclined:        {fix: "another machine uses its address: find it (arping), or reserve another address", do: record},
+		hardware.ReasonTwoAddresses: {fix: "set spec.advertise of the subnet to the one of our addresses that machines are to use", do: subnets},
+		hardware.ReasonDeclined:     {fix: "another machine uses its address: find it (arping), or reserve another address", do: record},
+		hardware.ReasonPoolEmpty: {
+			fix: "make spec.pool.ranges of that subnet larger or its leaseTime shorter, take back leases that nobody needs, or reserve an address for it in spec.interfaces[].addresses", do: leases,
+		},
+		hardware.ReasonAddressInUse: {
+			fix: "somebody uses addresses of the pool without having them from us: find him (arping), or exclude the address (spec.pool.exclude)", weak: true,
+			do: func(*Snapshot, string) string { return "rackstrap lease list --state quarantined -o wide" },
+		},
+		hardware.ReasonDeclinesIgnored: {fix: "it says of one address after the other that it is in use: look for another machine with its MAC, or for a switch that answers ARP for others", weak: true},
+		hardware.ReasonNoLease:         {fix: "it wants an address that it had from elsewhere and soon asks for a new one; if that repeats, its DHCP client is broken", weak: true},
+		hardware.ReasonLeaseRevoked:    {fix: "it asks for a new one at its next renewal; restart it if that is too late", weak: true},
 		hardware.ReasonRateLimited:     {fix: "something floods the network with DHCP packets: stop it"},
 		hardware.ReasonStoreFailed:     {fix: "the appliance cannot write: look at its disk (df -h /var/lib/rackstrap)", do: daemon},
 		hardware.ReasonUnknownFirmware: {fix: "choose BIOS or UEFI network boot for amd64 in its setup; nothing else is served"},

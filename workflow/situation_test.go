@@ -207,6 +207,8 @@ func situations() []situation {
 		{"no subnet at all", with(plain(), install(10*m), func(s *Snapshot) { s.Subnets = nil })},
 		{"subnet off", with(plain(), install(10*m), func(s *Snapshot) { s.Subnets[0].Spec.Mode = hardware.ModeOff })},
 		{"in another subnet than its record says", with(plain(), install(10*m), saw("", hardware.ReasonNoReservation, "dmz", m))},
+		{"the pool is empty", with(plain(), install(10*m), pooled, saw("", hardware.ReasonPoolEmpty, "lan", m))},
+		{"addresses of the pool are in use", with(plain(), install(10*m), pooled, saw("", hardware.ReasonAddressInUse, "10.0.0.101 is used by 52:54:00:00:00:66; it is left alone for 1h0m0s", m))},
 		{"behind a relay outside any subnet", with(plain(), install(10*m), saw("", hardware.ReasonNoSubnet, "relay 10.7.0.1", m))},
 		{"boots", with(plain(), install(10*m), boots(m, 20*time.Second, hardware.PhaseScript), saw("01B", hardware.ReasonScriptSent, "", 20*time.Second))},
 		{"stuck before its address", with(plain(), install(20*m), boots(10*m, 10*m, hardware.PhaseDHCP), saw("01B", hardware.ReasonOffered, "10.0.0.5", 9*m))},
