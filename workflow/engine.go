@@ -89,8 +89,8 @@ type machine struct {
 	ended   bool        // a workflow ended since its issues were looked at
 	// switching is the workflow for which its power controller is at work.
 	switching string
-	// reported is when a machine that is not accepted last reported what is in it.
-	reported time.Time
+	// reports bounds those of a machine that is not accepted.
+	reports bucket
 	// attached says that session is not nil, for who may not wait for mu. Of strangers only.
 	attached atomic.Bool
 }

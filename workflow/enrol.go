@@ -22,8 +22,10 @@ const (
 	// switched on at once.
 	enrolRate  = 2
 	enrolBurst = 64
-	// enrolEvery is the least time between two reports of a machine that is not accepted.
-	enrolEvery = 3 * time.Second
+	// enrolEvery is how often a machine that is not accepted may report itself, after the
+	// first few: what its BMC says comes later than the rest.
+	enrolEvery   = 3 * time.Second
+	enrolReports = 4
 	// enrolWithin is how long the worker of a machine without a record has to report what
 	// is in it.
 	enrolWithin = 5 * time.Minute

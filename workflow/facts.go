@@ -28,17 +28,14 @@ func (s *Session) facts(ctx context.Context, f *hardware.Facts) error {
 	if s.scope != hardware.ScopeEnrol {
 		return s.report(ctx, f)
 	}
-	if since := f.Collected.Sub(s.m.reported); since < enrolEvery {
-		return &Later{hardware.ReasonRateLimited, fmt.Sprintf("facts were reported %v ago, once in %v is enough", since, enrolEvery)}
+	if !s.m.reports.take(f.Collected, 1/enrolEvery.Seconds(), enrolReports) {
+		return &Later{hardware.ReasonRateLimited, fmt.Sprintf("facts were reported again and again, once in %v is enough", enrolEvery)}
 	}
 	var err error
 	if mac, stranger := hardware.StrangerMAC(s.m.uid); stranger {
 		err = s.e.enrol(ctx, s, mac, f)
 	} else if err = s.report(ctx, f); err == nil {
 		err = s.e.reconsider(ctx, s.m)
-	}
-	if err == nil {
-		s.m.reported = f.Collected
 	}
 	return err
 }

@@ -231,11 +231,12 @@ func (s *strangers) open(mac hardware.MAC) (hardware.Boot, bool) {
 	return hardware.Boot{}, false
 }
 
-// update changes the boot of that id, if it is the one that is remembered.
+// update changes the boot of that id, if it is the one that is remembered; any, where it
+// is empty.
 func (s *strangers) update(mac hardware.MAC, boot string, what func(*stranger)) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if x := s.get(mac); x != nil && x.boot.ID == boot {
+	if x := s.get(mac); x != nil && (boot == "" || x.boot.ID == boot) {
 		what(x)
 	}
 }
@@ -291,12 +292,16 @@ func archOf(f hardware.Firmware) string {
 	return "amd64"
 }
 
-// ObserveStranger records what a machine without a record was seen to do in a boot; it
-// is written when the machine becomes a record, and forgotten otherwise.
+// ObserveStranger records what a machine without a record was seen to do in a boot, its
+// newest where that is empty; it is written when the machine becomes a record, and
+// forgotten otherwise.
 func (e *Engine) ObserveStranger(mac hardware.MAC, boot string, r hardware.Reason, detail string, bytes int64, took time.Duration) {
 	ev := e.heard(boot, r, detail)
 	ev.Bytes, ev.Took = bytes, hardware.Duration(took)
-	e.strangers.update(mac, boot, func(x *stranger) { x.hear(ev) })
+	e.strangers.update(mac, boot, func(x *stranger) {
+		ev.Boot = x.boot.ID
+		x.hear(ev)
+	})
 }
 
 // StrangerAt is the boot of a machine without a record whose client address that is.

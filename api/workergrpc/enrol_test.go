@@ -82,9 +82,11 @@ func TestEnrol(t *testing.T) {
 	w = enrol()
 	f, err := json.Marshal(hardware.Facts{Vendor: "ACME", NICs: []hardware.NICFact{{MAC: mac}}})
 	r.must(err)
-	w.facts(2, f)
-	w.acked(2)
-	w.facts(3, f)
+	for seq := range uint64(4) {
+		w.facts(seq+2, f)
+		w.acked(seq + 2)
+	}
+	w.facts(6, f)
 	w.ends(codes.ResourceExhausted, "once in 3s is enough")
 	w = enrol()
 	r.must(r.engine.Accept(r.ctx, h.Meta.UID, ""))

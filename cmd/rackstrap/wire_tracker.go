@@ -94,6 +94,11 @@ func (t *tracker) who(client netip.Addr, mac hardware.MAC) (bootRef, bool) {
 	if h, known := t.view.HardwareByMAC(mac); known {
 		return bootRef{uid: h.Meta.UID}, true
 	}
+	if uid := hardware.StrangerUID(mac); !mac.IsZero() {
+		if _, booting := t.engine.Current(context.Background(), uid, mac); booting {
+			return bootRef{uid: uid}, true
+		}
+	}
 	return bootRef{}, false
 }
 
