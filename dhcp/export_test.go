@@ -128,6 +128,13 @@ func (l *Ledger) Acked(_ context.Context, a Acked) error {
 	return l.Fail
 }
 
+// AllAcked is what Acked was told.
+func (l *Ledger) AllAcked() []Acked {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return slices.Clone(l.acked)
+}
+
 func (l *Ledger) Observe(o Observation) { l.Observations <- o }
 
 // SampleSubnet is 10.77.0.0/24 with everything set that can be.

@@ -46,6 +46,16 @@ func newLAN(t *testing.T, name string, tools ...string) *lan {
 // newLANWith is newLAN with another configuration of the server.
 func newLANWith(t *testing.T, name string, change func(*dhcp.Config), tools ...string) *lan {
 	t.Helper()
+	n := newHosts(t, name, tools...)
+	cfg := n.config()
+	change(&cfg)
+	n.serve(cfg)
+	return n
+}
+
+// newHosts is newLAN without our server.
+func newHosts(t *testing.T, name string, tools ...string) *lan {
+	t.Helper()
 	lab.Require(t, tools...)
 	l, err := lab.New(t.Context(), lab.Options{Name: name, Subnet: netip.MustParsePrefix("10.77.0.0/24")})
 	if err != nil {
@@ -61,11 +71,15 @@ func newLANWith(t *testing.T, name string, change func(*dhcp.Config), tools ...s
 	if err != nil {
 		t.Fatal(err)
 	}
-	n := &lan{t: t, lab: l, client: c, ledger: dhcp.NewLedger(hardware.Next{Target: hardware.TargetDisk, Reason: hardware.ReasonNothingToDo})}
-	cfg := n.config()
-	change(&cfg)
-	n.server, err = dhcp.New(cfg)
-	if err != nil {
+	return &lan{t: t, lab: l, client: c, ledger: dhcp.NewLedger(hardware.Next{Target: hardware.TargetDisk, Reason: hardware.ReasonNothingToDo})}
+}
+
+// serve runs our server until the test's end; it is ready when serve returns.
+func (n *lan) serve(cfg dhcp.Config) {
+	t := n.t
+	t.Helper()
+	var err error
+	if n.server, err = dhcp.New(cfg); err != nil {
 		t.Fatal(err)
 	}
 	ctx, cancel := context.WithCancel(context.Background())
@@ -83,7 +97,6 @@ func newLANWith(t *testing.T, name string, change func(*dhcp.Config), tools ...s
 		result <- err
 		t.Fatalf("Run: %v", err)
 	}
-	return n
 }
 
 func (n *lan) config() dhcp.Config {
