@@ -162,7 +162,7 @@ func inform(c *Class, link Link, p *Place) Decision {
 	if !at.IsValid() {
 		at = link.Source
 	}
-	if !at.IsValid() || !p.Subnet.Spec.Prefix.Contains(at) {
+	if !isHost(p.Subnet, at) {
 		return Decision{Reason: hardware.ReasonWrongAddress, Detail: "an INFORM from " + at.String()}
 	}
 	r := newReply(dhcpv4.MessageTypeAck)

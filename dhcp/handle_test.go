@@ -174,3 +174,75 @@ func TestUserClasses(t *testing.T) {
 		}
 	}
 }
+
+// A boot beside another server: the OFFER starts it, the REQUEST to the other one says
+// its address, port 4011 belongs to it; when the DISCOVER was missed, port 4011 starts it.
+func TestHandleProxyBoot(t *testing.T) {
+	t.Parallel()
+	d := newDesk(t, toWorker, SampleHardware("m1", "52:54:00:25:b8:b7", "10.77.0.11"))
+	d.View.(*Records).Nets[0].Spec.Mode = hardware.ModeProxy
+	if r := d.receive("proxy-ovmf-discover"); r == nil || !r.YourIPAddr.IsUnspecified() || r.BootFileName != ProgramUEFI {
+		t.Fatalf("DISCOVER: %v", r)
+	}
+	if r := d.receive("proxy-ovmf-request"); r != nil {
+		t.Fatalf("the REQUEST to the other server was answered: %s", r.Summary())
+	}
+	if a := d.ledger.AllAcked(); len(a) != 1 || a[0].Client.String() != "10.77.0.118" || a[0].Server.String() != "10.77.0.1" || !a[0].Program {
+		t.Errorf("acked %+v", a)
+	}
+	at4011 := func() *dhcpv4.DHCPv4 {
+		j := &job{port: d.ports[1], link: Link{
+			Networks: []netip.Prefix{netip.MustParsePrefix("10.77.0.1/24")}, Source: netip.MustParseAddr("10.77.0.118"), SourcePort: 4011,
+			Dest: netip.MustParseAddr("10.77.0.1"), ProxyPort: true,
+		}}
+		j.n = copy(j.buf[:], readStory(t, "testdata/proxy-ovmf-4011.txt").packet(t))
+		before := len(d.sent)
+		d.handle(t.Context(), j)
+		if len(d.sent) == before {
+			return nil
+		}
+		return d.sent[len(d.sent)-1]
+	}
+	if r := at4011(); r == nil || r.BootFileName != ProgramUEFI {
+		t.Fatalf("port 4011: %v", r)
+	}
+	if len(d.ledger.boots) != 1 || len(d.ledger.Leases) != 0 {
+		t.Errorf("%d boots, %d leases", len(d.ledger.boots), len(d.ledger.Leases))
+	}
+	if got, want := d.told(), "proxy-offered boot-program proxy-silent boot-program proxy-answered boot-program"; got != want {
+		t.Errorf("told %q, want %q", got, want)
+	}
+	// what is not on disk is not answered: the worker's token would go to nobody
+	d.ledger.Fail = errors.New("no space left on device")
+	if r := at4011(); r != nil {
+		t.Errorf("an answer that could not be kept: %s", r.Summary())
+	}
+	if r := d.receive("proxy-ovmf-discover"); r != nil {
+		t.Errorf("an offer of a boot that could not be kept: %s", r.Summary())
+	}
+	d.ledger.Fail = nil
+	clear(d.ledger.boots)
+	if r := at4011(); r == nil || len(d.ledger.boots) != 1 {
+		t.Errorf("port 4011 after a DISCOVER that was missed: %v, %d boots", r, len(d.ledger.boots))
+	}
+}
+
+// Once the script was given, a REQUEST with the machine's MAC moves its boot nowhere.
+func TestProxyClientStays(t *testing.T) {
+	t.Parallel()
+	p := &Place{Subnet: SampleSubnet(), Server: netip.MustParseAddr("10.77.0.1")}
+	mine, other := netip.MustParseAddr("10.77.0.50"), netip.MustParseAddr("10.77.0.51")
+	b := &hardware.Boot{Client: mine, Phase: hardware.PhaseProgram}
+	if got := proxyClient(p, b, other); got != other {
+		t.Errorf("iPXE's other address: %s", got)
+	}
+	b.Phase = hardware.PhaseScript
+	if got := proxyClient(p, b, other); got.IsValid() {
+		t.Errorf("after the script the boot is known by %s", got)
+	}
+	for _, a := range []string{"10.77.0.1", "10.77.0.0", "10.77.0.255", "192.0.2.9"} {
+		if got := proxyClient(p, &hardware.Boot{}, netip.MustParseAddr(a)); got.IsValid() {
+			t.Errorf("the boot is known by %s", a)
+		}
+	}
+}
