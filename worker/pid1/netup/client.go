@@ -34,11 +34,13 @@ type client struct {
 	unicast   func(from, server netip.Addr) (conn, error)
 }
 
-// Retransmission: 1 s, doubled up to half a minute. A switch with spanning tree
-// forwards nothing for 30 to 50 s after link up, so giving up early would be wrong,
-// and asking rarely would cost as long again.
+// Retransmission: 1 s, doubled up to 8 s, and after two minutes each half a minute. A
+// switch with spanning tree forwards nothing for 30 to 50 s after link up, so giving up
+// early would be wrong, and asking rarely in that time would cost as long again.
 const (
 	firstWait = time.Second
+	earlyWait = 8 * time.Second
+	early     = 18 // attempts
 	maxWait   = 30 * time.Second
 )
 
@@ -46,8 +48,8 @@ const (
 // spreads machines that were switched on together.
 func wait(attempt int, r float64) time.Duration {
 	d := maxWait
-	if attempt < 5 {
-		d = firstWait << attempt
+	if attempt < early {
+		d = min(firstWait<<min(attempt, 8), earlyWait)
 	}
 	return d - d/8 + time.Duration(r*float64(d)/4)
 }

@@ -93,7 +93,7 @@ func TestAcquireThroughSpanningTree(t *testing.T) {
 			return reply(p, dhcpv4.MessageTypeAck)
 		}}
 		c, said := newClient(s, nil)
-		if _, err := c.Acquire(t.Context()); err != nil || time.Since(start) > 90*time.Second {
+		if _, err := c.Acquire(t.Context()); err != nil || time.Since(start) > 60*time.Second {
 			t.Errorf("after %v: %v", time.Since(start), err)
 		}
 		if len(*said) == 0 || !strings.Contains((*said)[0], "spanning tree") {
