@@ -78,7 +78,9 @@ func PickChain(h *hardware.Hardware, fw hardware.Firmware, before *hardware.Boot
 		}
 	}
 	unknown := h == nil || (h.Facts == nil && h.Status.State == hardware.StatePending)
-	ours := before != nil && before.Firmware == fw && before.Chain != "" && before.Next.Netboots()
+	// edk2 goes on from PXE to HTTP boot when a program does not start.
+	alike := before != nil && (before.Firmware == hardware.FirmwareUEFI || before.Firmware == hardware.FirmwareHTTP)
+	ours := alike && before.Chain != "" && before.Next.Netboots()
 	switch {
 	case ours && before.Phase == hardware.PhaseProgram && before.Chain == hardware.ChainIPXE:
 		return hardware.ChainGRUB, "the firmware took iPXE the last time and did not start it, as under Secure Boot"

@@ -34,6 +34,14 @@ func Firmwares() []Firmware {
 	return []Firmware{BIOS, PlainPXE, UEFI, UEFIHTTP, SecureBoot, ARM64, ARM64HTTP}
 }
 
+// Arch is the processor that a machine with this firmware has, as Go names it.
+func (f Firmware) Arch() string {
+	if platforms[f].binary == arm64 {
+		return "arm64"
+	}
+	return "amd64"
+}
+
 // platform is what QEMU is told of a firmware.
 type platform struct {
 	binary  string

@@ -2,6 +2,7 @@ package e2e_test
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -15,7 +16,8 @@ import (
 	"github.com/rackstrap/rackstrap/hardware"
 )
 
-// tableEnv names the file that the times of the netboots are written to, as JSON.
+// tableEnv names the files that the times of the netboots are written to, but for their
+// ends .txt and .json.
 const tableEnv = "RACKSTRAP_LAB_TABLE"
 
 // netbootTimes is one line of the table: seconds from power-on, and of its parts.
@@ -90,17 +92,24 @@ func (t *netbootTable) print(w io.Writer) {
 	}
 }
 
+// write makes the two files.
+func (t *netbootTable) write(path string) error {
+	var text strings.Builder
+	t.print(&text)
+	b, err := json.MarshalIndent(t.lines, "", "  ")
+	if err != nil {
+		return err
+	}
+	return errors.Join(os.WriteFile(path+".txt", []byte(text.String()), 0o644), os.WriteFile(path+".json", append(b, '\n'), 0o644))
+}
+
 // TestMain prints the table of the netboots at the end.
 func TestMain(m *testing.M) {
 	code := m.Run()
 	if len(netboots.lines) > 0 {
 		netboots.print(os.Stdout)
 		if path := os.Getenv(tableEnv); path != "" {
-			b, err := json.MarshalIndent(netboots.lines, "", "  ")
-			if err == nil {
-				err = os.WriteFile(path, append(b, '\n'), 0o644)
-			}
-			if err != nil {
+			if err := netboots.write(path); err != nil {
 				fmt.Fprintln(os.Stderr, err)
 				code = 1
 			}

@@ -61,13 +61,11 @@ func chain(f lab.Firmware) string {
 // subtests: go test ./deploy/lab/e2e -run TestNetboot/uefi/proxy
 func TestNetboot(t *testing.T) {
 	t.Parallel()
-	// Who names tests wants those; without a name it is the short choice.
-	whole := flag.Lookup("test.run").Value.String() != ""
 	for _, f := range lab.Firmwares() {
 		t.Run(string(f), func(t *testing.T) {
 			t.Parallel()
 			for _, m := range modes() {
-				if c := (cell{f, m}); whole || slices.Contains(always(), c) {
+				if c := (cell{f, m}); named() || slices.Contains(always(), c) {
 					t.Run(string(m), func(t *testing.T) {
 						t.Parallel()
 						c.run(t)
@@ -77,6 +75,10 @@ func TestNetboot(t *testing.T) {
 		})
 	}
 }
+
+// named reports whether somebody chose tests by name, as `make lab` does: then all of
+// that name are meant, else the short choice.
+func named() bool { return flag.Lookup("test.run").Value.String() != "" }
 
 // run boots one machine that is inspected, and switched off at the end by its worker.
 func (c cell) run(t *testing.T) {
@@ -149,6 +151,9 @@ func (c cell) rack(t *testing.T) (*rig.Rack, func(*lab.Machine) *hardware.Hardwa
 	return r, func(m *lab.Machine) *hardware.Hardware {
 		h := r.Hardware(m, 11)
 		h.Spec.Power = nil // the test switches it
+		if c.firmware == lab.SecureBoot {
+			h.Spec.Netboot.SecureBoot = hardware.SecureBootOn
+		}
 		if c.mode == modePool || c.mode == modeProxy {
 			h.Spec.Interfaces[0].Addresses = nil
 		}
