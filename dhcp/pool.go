@@ -262,6 +262,11 @@ func (s *Server) settle(p *Place, mac hardware.MAC, gone *losses, now time.Time)
 // forget drops the leases of clients whose address went to another, so that there are
 // never more than the pool has addresses. No lock is held.
 func (s *Server) forget(ctx context.Context, gone losses) {
+	if len(gone) == 0 {
+		return
+	}
+	ctx, cancel := context.WithTimeout(ctx, storeTimeout)
+	defer cancel()
 	for _, x := range gone {
 		s.exclusive(x.mac, func() {
 			if l, ok := s.Leases.Get(x.subnet, x.mac); !ok || l.Addr != x.addr {

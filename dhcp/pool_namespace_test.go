@@ -7,6 +7,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 
@@ -242,5 +243,46 @@ func TestPoolBehindRelay(t *testing.T) {
 	l := await(t, "the quarantine", n.ledger.Leases)
 	if !l.Declined || l.Addr.String() != "10.88.0.100" {
 		t.Errorf("%+v", l)
+	}
+}
+
+// networkd takes an address, gives it back when it ends, and gets the same again.
+func TestPoolNetworkd(t *testing.T) {
+	t.Parallel()
+	const networkd = "/lib/systemd/systemd-networkd"
+	n := newPoolLAN(t, "pnetworkd", true, []string{poolRange}, networkd)
+	conf := filepath.Join(t.TempDir(), "10.network")
+	text := fmt.Sprintf("[Match]\nName=%s\n[Network]\nDHCP=ipv4\nLinkLocalAddressing=no\nIPv6AcceptRA=no\n", lab.ClientIface)
+	if err := os.WriteFile(conf, []byte(text), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	obtain := func() (got hardware.Lease) {
+		// It waits for udev, unless /sys cannot be written.
+		cmd := n.client.Command(t.Context(), "unshare", "--mount", "sh", "-c", `mount -t tmpfs run /run &&
+			mkdir -p /run/empty /run/systemd/network /run/systemd/netif/links /run/systemd/netif/leases /run/systemd/netif/lldp &&
+			cp "$0" /run/systemd/network/ && chown -R systemd-network /run/systemd/netif &&
+			mount --bind /run/empty /sys && mount -o remount,bind,ro /sys &&
+			exec env SYSTEMD_LOG_TARGET=console "$1"`, conf, networkd)
+		bound := make(chan struct{})
+		log := &watcher{line: "DHCPv4 address 10.77.0.10", seen: bound}
+		cmd.Stdout, cmd.Stderr = log, log
+		if err := cmd.Start(); err != nil {
+			t.Fatal(err)
+		}
+		n.sees(hardware.ReasonAcked)
+		await(t, "the address", bound)
+		if err := cmd.Process.Signal(syscall.SIGTERM); err != nil {
+			t.Fatal(err)
+		}
+		n.sees(hardware.ReasonReleased)
+		_ = cmd.Wait()
+		for len(n.ledger.Leases) > 0 {
+			got = <-n.ledger.Leases
+		}
+		return got
+	}
+	first := obtain()
+	if again := obtain(); again.Addr != first.Addr || !again.Released || first.ClientID == "" {
+		t.Errorf("first %+v, then %+v", first, again)
 	}
 }
