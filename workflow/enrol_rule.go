@@ -24,14 +24,6 @@ func (e *Engine) judge(h *hardware.Hardware, mc *Machine, boot, subnet string) [
 	}
 	rules := e.c.Rules()
 	v := hardware.Judge(rules, h, subnet)
-	first := func(what func(*hardware.RuleSpec) bool) string {
-		for _, name := range v.Rules {
-			if i := slices.IndexFunc(rules, func(r *hardware.Rule) bool { return r.Meta.Name == name }); i >= 0 && what(&rules[i].Spec) {
-				return name
-			}
-		}
-		return ""
-	}
 	var done []string
 	if labels := maps.Clone(v.Labels); len(labels) > 0 {
 		maps.Copy(labels, h.Meta.Labels) // one that it has already stays
@@ -45,12 +37,10 @@ func (e *Engine) judge(h *hardware.Hardware, mc *Machine, boot, subnet string) [
 	case v.Accept && mc.Status.Disputed():
 		done = append(done, "not accepted: its identity is in doubt")
 	case v.Accept && !mc.Status.Hold:
-		by = first(func(s *hardware.RuleSpec) bool { return s.Accept })
+		by = firstRule(rules, &v, func(s *hardware.RuleSpec) bool { return s.Accept })
 		mc.Status.State, mc.Status.Since, mc.Status.Failures = hardware.StateAvailable, e.c.Now(), 0
 		done = append(done, "accepted by rule "+by)
-		if v.Provision != nil {
-			mc.Status.Rule = first(func(s *hardware.RuleSpec) bool { return s.Provision != nil })
-		}
+		mc.Status.Rule = firstRule(rules, &v, provisions)
 	}
 	if len(done) == 0 {
 		return nil
@@ -68,6 +58,41 @@ func (e *Engine) judge(h *hardware.Hardware, mc *Machine, boot, subnet string) [
 	return out
 }
 
+// firstRule is the name of the first rule of the verdict that says what is asked for;
+// empty where none does.
+func firstRule(rules []*hardware.Rule, v *hardware.Verdict, what func(*hardware.RuleSpec) bool) string {
+	for _, name := range v.Rules {
+		if i := slices.IndexFunc(rules, func(r *hardware.Rule) bool { return r.Meta.Name == name }); i >= 0 && what(&rules[i].Spec) {
+			return name
+		}
+	}
+	return ""
+}
+
+func provisions(s *hardware.RuleSpec) bool { return s.Provision != nil }
+
+// provisionedBy is the rule whose workflow is started on a discovered machine that a
+// human accepts; empty where there is none, or where it was in doubt which machine it is.
+func (e *Engine) provisionedBy(h *hardware.Hardware, mc *Machine) string {
+	if e.c.Rules == nil || h.Status.Discovered.IsZero() || h.Status.Disputed() {
+		return ""
+	}
+	rules := e.c.Rules()
+	v := hardware.Judge(rules, h, e.bootedIn(mc))
+	return firstRule(rules, &v, provisions)
+}
+
+// bootedIn is the name of the Subnet that a machine booted in; empty where it is not known.
+func (e *Engine) bootedIn(mc *Machine) string {
+	if mc.Boot == nil {
+		return ""
+	}
+	if s := e.subnetOf(mc.Boot.Client); s != nil {
+		return s.Meta.Name
+	}
+	return ""
+}
+
 // reconsider applies the rules to a pending machine that has a record, after it reported
 // itself again: it may have been changed, and so may the rules. The caller holds m.mu.
 func (e *Engine) reconsider(ctx context.Context, m *machine) error {
@@ -76,13 +101,9 @@ func (e *Engine) reconsider(ctx context.Context, m *machine) error {
 		if err != nil || mc.Status.State != hardware.StatePending || mc.Boot == nil {
 			return err
 		}
-		subnet := ""
-		if s := e.subnetOf(mc.Boot.Client); s != nil {
-			subnet = s.Meta.Name
-		}
 		ch := &Change{Machine: mc}
 		had := len(h.Meta.Labels)
-		if ch.Events = e.judge(h, mc, mc.Boot.ID, subnet); len(ch.Events) == 0 {
+		if ch.Events = e.judge(h, mc, mc.Boot.ID, e.bootedIn(mc)); len(ch.Events) == 0 {
 			return nil
 		}
 		if len(h.Meta.Labels) != had {

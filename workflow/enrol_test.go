@@ -581,3 +581,55 @@ func TestReportsAreLimited(t *testing.T) {
 		t.Error("a report of an action was taken")
 	}
 }
+
+// TestHumanAcceptsForARule: what a rule installs waits for the human that it leaves the
+// decision to.
+func TestHumanAcceptsForARule(t *testing.T) {
+	t.Parallel()
+	r := newSite(t)
+	r.rule("wait", hardware.RuleSpec{Match: hardware.RuleMatch{Subnet: "lan"}, Provision: &hardware.RuleProvision{Template: "install", Params: map[string]any{"image": "debian"}}})
+	u := r.unknown(1)
+	u.enrol()
+	h := u.record()
+	if h.Status.State != hardware.StatePending || h.Status.Workflow != "" {
+		t.Fatalf("%+v", h.Status)
+	}
+	r.must(r.e.Accept(r.ctx, h.Meta.UID, ""))
+	if h = u.record(); h.Status.State != hardware.StateProvisioning || h.Status.Workflow == "" || h.Status.Rule != "" {
+		t.Errorf("%+v", h.Status)
+	}
+	first := h.Status.Workflow
+	r.must(r.e.Accept(r.ctx, h.Meta.UID, "again"))
+	if h = u.record(); h.Status.Workflow != first {
+		t.Error("accepted twice, provisioned twice")
+	}
+}
+
+// TestWorkerOfNobody: a worker whose record was deleted, or that reports nothing, is sent
+// away by itself.
+func TestWorkerOfNobody(t *testing.T) {
+	t.Parallel()
+	r := newSite(t)
+	silent, deleted := r.unknown(1), r.unknown(2)
+	silent.netboot()
+	quiet := silent.connect()
+	deleted.enrol().Detach()
+	orphan := deleted.connect()
+	told(t, quiet)
+	told(t, orphan)
+	r.must(r.db.DeleteHardware(r.ctx, deleted.record().Meta.Name, 0))
+	r.pass(10 * time.Minute)
+	for name, s := range map[string]*workflow.Session{"silent": quiet, "orphan": orphan} {
+		var f *workflow.Finish
+		for end := time.Now().Add(30 * time.Second); f == nil && time.Now().Before(end); r.pass(10 * time.Second) {
+			select {
+			case <-s.Wake():
+			case <-time.After(time.Second):
+			}
+			f, _ = told(t, s)
+		}
+		if f == nil || f.What != workflow.FinishReboot {
+			t.Errorf("%s: told %+v", name, f)
+		}
+	}
+}

@@ -56,6 +56,14 @@ func cannot(h *hardware.Hardware, verb, format string, args ...any) error {
 // record is. Anything else is left as it is. ErrNotFound;
 // *hardware.Invalid for a retired one.
 func (e *Engine) Accept(ctx context.Context, uid, note string) error {
+	err := e.accept(ctx, uid, note)
+	if err == nil {
+		e.startByRule(ctx, uid)
+	}
+	return err
+}
+
+func (e *Engine) accept(ctx context.Context, uid, note string) error {
 	m := e.machine(uid)
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -100,6 +108,7 @@ func (e *Engine) vouch(ctx context.Context, m *machine, note string) (done bool,
 			ch.Hardware = h
 			detail = strings.TrimPrefix(note+"; ", "; ") + fmt.Sprintf("%d more of its NICs join the record", len(more))
 		}
+		s.Rule = e.provisionedBy(h, mc)
 		s.Vouch(e.c.Now())
 		s.State, s.Since, s.Failures, s.Netboots = hardware.StateAvailable, e.c.Now(), 0, hardware.Netboots{}
 		ch.Events = []Event{*e.told(h, hardware.ReasonAccepted, detail)}
