@@ -65,6 +65,7 @@ type Class struct {
 	ClientID []byte // option 61
 	GUID     []byte // option 97, as sent
 	Relay    []byte // option 82, as sent
+	Select   []byte // option 118, as sent
 	Params   []byte // option 55
 	// MaxSize is the largest IP datagram the client takes: option 57, at least 576.
 	MaxSize int
@@ -133,7 +134,8 @@ func Classify(b []byte) (Class, hardware.Reason) {
 func (c *Class) readAddresses(o dhcpv4.Options) {
 	c.Requested = optAddr(o[optRequestedIP])
 	c.ServerID = optAddr(o[optServerID])
-	c.Link = optAddr(o[optLinkSelect])
+	c.Select = o[optLinkSelect]
+	c.Link = optAddr(c.Select)
 	if relay := o[optRelay]; len(relay) > 0 {
 		c.Relay = relay
 		sub := subOptions(relay)

@@ -21,6 +21,7 @@ func TestProgramsAreAssets(t *testing.T) {
 	t.Parallel()
 	p := &Place{Server: netip.MustParseAddr("10.0.0.1")}
 	mac := hardware.MAC{0x52, 0x54, 0, 0, 0, 1}
+	served := append(ipxe.AssetNames(), ProgramDisk, ProgramDiskARM) // the disks are made of assets
 	named := map[string]bool{}
 	for _, chain := range []hardware.Chain{"", hardware.ChainIPXE, hardware.ChainGRUB} {
 		for _, f := range allFirmware {
@@ -31,11 +32,7 @@ func TestProgramsAreAssets(t *testing.T) {
 				if file == "" || name == noProgram || name == "script/"+mac.String()+"/auto.ipxe" {
 					continue
 				}
-				if strings.Contains(name, "aa64") {
-					named[name] = true
-					continue
-				}
-				if reason != hardware.ReasonBootProgram || !slices.Contains(ipxe.AssetNames(), name) && name != ProgramDisk {
+				if reason != hardware.ReasonBootProgram || !slices.Contains(served, name) {
 					t.Errorf("chain %q, %s, architecture %d: %q (%s) is no boot file", chain, f, arch, file, reason)
 				}
 				named[name] = true

@@ -25,7 +25,7 @@ const ipUDPHeader = 28
 var rank = []byte{
 	optMessageType, optServerID, optLeaseTime, optMask,
 	optBootFile, optVendorClass, optVendorInfo, optTFTPServer, optIPXE,
-	optRelay, optClientID, optClientGUID, optRouter, optRoutes, optDNS, optT1, optT2,
+	optRelay, optLinkSelect, optClientID, optClientGUID, optRouter, optRoutes, optDNS, optT1, optT2,
 	optHostname, optDomain, optMTU, optBroadcast, optNTP, optSearch, optMessage,
 }
 
@@ -52,6 +52,7 @@ func (r *reply) put(code byte, value ...byte) {
 func (r *reply) echo(c *Class) {
 	r.put(optClientID, c.ClientID...) // RFC 6842
 	r.put(optClientGUID, c.GUID...)   // RFC 4578 section 2.3
+	r.put(optLinkSelect, c.Select...) // RFC 3011 section 2: the client discards a reply without it
 	r.put(optRelay, c.Relay...)       // RFC 3046 section 2.2; encoded last
 }
 
