@@ -12,34 +12,50 @@ import (
 
 // portOwner names the process that holds a UDP port, as far as /proc shows it.
 func portOwner(port uint16) string {
-	inodes := udpInodes(port)
-	if len(inodes) == 0 {
+	owner, _ := PortOwner("udp", port)
+	if owner == "" {
 		return "another process"
+	}
+	return owner
+}
+
+// PortOwner names the process that holds a port of this network namespace, udp or, where
+// it listens, tcp: pid 812 (dnsmasq). It is empty where /proc does not show it; taken
+// reports whether somebody has the port.
+func PortOwner(network string, port uint16) (owner string, taken bool) {
+	inodes := map[string]bool{}
+	for _, table := range []string{network, network + "6"} {
+		addInodes(inodes, table, port)
+	}
+	if len(inodes) == 0 {
+		return "", false
 	}
 	fds, _ := filepath.Glob("/proc/[0-9]*/fd/*")
 	for _, fd := range fds {
 		if target, err := os.Readlink(fd); err == nil && inodes[target] {
 			pid := strings.Split(fd, "/")[2]
 			comm, _ := os.ReadFile(filepath.Join("/proc", pid, "comm"))
-			return fmt.Sprintf("pid %s (%s)", pid, strings.TrimSpace(string(comm)))
+			return fmt.Sprintf("pid %s (%s)", pid, strings.TrimSpace(string(comm))), true
 		}
 	}
-	return "another process"
+	return "", true
 }
 
-// udpInodes lists the sockets on a UDP port of this network namespace, as the
-// links in /proc/PID/fd name them (proc_net_udp(5): field 2 is the local address
-// in hex, field 10 the inode).
-func udpInodes(port uint16) map[string]bool {
-	f, err := os.Open("/proc/thread-self/net/udp")
+// tcpListen is the state of a TCP socket that listens (proc_net_tcp(5)).
+const tcpListen = "0A"
+
+// addInodes adds the sockets on a port, as the links in /proc/PID/fd name them
+// (proc_net_udp(5): field 2 is the local address in hex, field 4 the state, field 10 the
+// inode).
+func addInodes(out map[string]bool, table string, port uint16) {
+	f, err := os.Open("/proc/thread-self/net/" + table)
 	if err != nil {
-		return nil
+		return
 	}
 	defer f.Close()
-	out := map[string]bool{}
 	for sc := bufio.NewScanner(f); sc.Scan(); {
 		fields := strings.Fields(sc.Text())
-		if len(fields) < 10 {
+		if len(fields) < 10 || (strings.HasPrefix(table, "tcp") && fields[3] != tcpListen) {
 			continue
 		}
 		_, hex, _ := strings.Cut(fields[1], ":")
@@ -47,7 +63,6 @@ func udpInodes(port uint16) map[string]bool {
 			out["socket:["+fields[9]+"]"] = true
 		}
 	}
-	return out
 }
 
 // interfaceNames lists what is there, for errors.

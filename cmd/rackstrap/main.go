@@ -17,7 +17,7 @@ func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGINT, syscall.SIGTERM)
 	code := cli.Main(ctx, cli.Env{
 		Version: version, In: os.Stdin, Out: os.Stdout, Err: os.Stderr, Getenv: os.Getenv, ReadBackup: readBackup,
-	}, os.Args[1:], newServeCommand(), newInitCommand(), newRestoreCommand())
+	}, os.Args[1:], newServeCommand(), newInitCommand(), newRestoreCommand(), newDoctorCommand())
 	stop()
 	os.Exit(code)
 }

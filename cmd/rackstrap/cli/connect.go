@@ -42,7 +42,7 @@ func (a *app) connectFlags(root *cobra.Command) {
 func local(cmd *cobra.Command) bool {
 	for c := cmd; c != nil; c = c.Parent() {
 		switch c.Name() {
-		case "serve", "init", "login", "logout", "completion", "help", "restore":
+		case "serve", "init", "login", "logout", "completion", "help", "restore", "doctor":
 			return true
 		}
 	}
