@@ -34,7 +34,7 @@ var archAssets = map[string][]string{
 		"vmlinuz-amd64", "initramfs-amd64",
 	},
 	"arm64": {
-		"shimaa64.efi", "grubaa64.efi", "grubaa64-http.efi",
+		"shimaa64.efi", "grubaa64.efi",
 		"vmlinuz-arm64", "initramfs-arm64",
 	},
 }

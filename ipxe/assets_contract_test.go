@@ -16,18 +16,17 @@ var magics = map[string]struct {
 	off   int64
 	magic string
 }{
-	"undionly.kpxe":     {0, "\xea"},
-	"snponly.efi":       {0, "MZ"},
-	"ipxe.efi":          {0, "MZ"},
-	"shimx64.efi":       {0, "MZ"},
-	"grubx64.efi":       {0, "MZ"},
-	"vmlinuz-amd64":     {0x202, "HdrS"},
-	"initramfs-amd64":   {0, zst},
-	"shimaa64.efi":      {0, "MZ"},
-	"grubaa64.efi":      {0, "MZ"},
-	"grubaa64-http.efi": {0, "MZ"},
-	"vmlinuz-arm64":     {0x38, "ARM\x64"},
-	"initramfs-arm64":   {0, zst},
+	"undionly.kpxe":   {0, "\xea"},
+	"snponly.efi":     {0, "MZ"},
+	"ipxe.efi":        {0, "MZ"},
+	"shimx64.efi":     {0, "MZ"},
+	"grubx64.efi":     {0, "MZ"},
+	"vmlinuz-amd64":   {0x202, "HdrS"},
+	"initramfs-amd64": {0, zst},
+	"shimaa64.efi":    {0, "MZ"},
+	"grubaa64.efi":    {0, "MZ"},
+	"vmlinuz-arm64":   {0x38, "ARM\x64"},
+	"initramfs-arm64": {0, zst},
 }
 
 // TestEmbeddedAssets binds what DHCP, TFTP and HTTP name to what was embedded.

@@ -65,7 +65,7 @@ func TestWhatDHCPNamesIsServed(t *testing.T) {
 	t.Cleanup(web.Close)
 	addr := startTFTP(t, tftpHandler{ipxe.NewTFTPFiles(assets, backend, log)})
 
-	programs := []string{dhcp.ProgramBIOS, dhcp.ProgramUEFI, "ipxe.efi", "shimx64.efi", "grubx64.efi", dhcp.ProgramShimARM, "grubaa64.efi", "grubaa64-http.efi"}
+	programs := []string{dhcp.ProgramBIOS, dhcp.ProgramUEFI, "ipxe.efi", "shimx64.efi", "grubx64.efi", dhcp.ProgramShimARM, "grubaa64.efi"}
 	for _, p := range programs {
 		want := strings.Repeat(p, 1000)
 		if got := httpGet(t, web.URL+"/ipxe/"+p); got != want {

@@ -22,8 +22,6 @@ type source struct {
 	file, pkg, path, licence string
 	// pack: the file is kept compressed, as file.zst.
 	pack bool
-	// grub: path is a folder of GRUB's modules, of which the file is made.
-	grub string
 }
 
 // arches are what boot files are made for, in the order of provenance.json.
@@ -50,7 +48,6 @@ func arches() []arch {
 			sources: []source{
 				{file: "shimaa64.efi", pkg: "shim-signed", path: "usr/lib/shim/shimaa64.efi.signed"},
 				{file: "grubaa64.efi", pkg: "grub-efi-arm64-signed", path: "usr/lib/grub/arm64-efi-signed/grubnetaa64.efi.signed", licence: "GPL-3+"},
-				{file: "grubaa64-http.efi", pkg: "grub-efi-arm64-bin", path: "usr/lib/grub/arm64-efi", licence: "GPL-3+", grub: "arm64-efi"},
 				{file: "vmlinuz-arm64", path: "boot/vmlinuz-", pack: true},
 			},
 		},

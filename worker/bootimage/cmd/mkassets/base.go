@@ -145,7 +145,7 @@ func fill(ctx context.Context, dir string, a arch, packages map[string]bootimage
 		if err != nil {
 			return err
 		}
-		file, err := take(ctx, dir, s, roots[s.pkg], t)
+		file, err := take(ctx, dir, s, roots[s.pkg])
 		if err != nil {
 			return fmt.Errorf("package %s: %w", s.pkg, err)
 		}
@@ -164,7 +164,7 @@ func fill(ctx context.Context, dir string, a arch, packages map[string]bootimage
 		return fmt.Errorf("package %s: %w", kernel.pkg, err)
 	}
 	fmt.Fprintf(out, "%s: compressing %d kernel modules (about a minute, once for each kernel)\n", a.name, countModules(entries))
-	if err := compress(ctx, filepath.Join(dir, modulesPart), 19, func(w io.Writer) error {
+	if err := compress(ctx, filepath.Join(dir, modulesPart), 19, initramfsWindow, func(w io.Writer) error {
 		return bootimage.WriteCPIO(w, entries)
 	}); err != nil {
 		return err
@@ -202,32 +202,16 @@ func (o *origin) measure(file string) error {
 
 // take puts a source from the root of its package into dir. It returns the path of
 // the boot file as it is before it is packed.
-func take(ctx context.Context, dir string, s source, root string, t tools) (string, error) {
+func take(ctx context.Context, dir string, s source, root string) (string, error) {
 	from, to := filepath.Join(root, s.path), filepath.Join(dir, s.file)
-	switch {
-	case s.grub != "":
-		config := to + ".cfg"
-		if err := os.WriteFile(config, []byte(grubConfig), 0o644); err != nil {
-			return "", err
-		}
-		return to, t.grub(ctx, to, s.grub, from, config)
-	case s.pack:
-		if err := compress(ctx, to+packed, 19, func(w io.Writer) error { return copyTo(w, from) }); err != nil {
-			return "", err
-		}
-	default:
-		if err := copyFile(to, from); err != nil {
-			return "", err
-		}
+	if !s.pack {
+		return to, copyFile(to, from)
 	}
-	return from, nil
+	return from, compress(ctx, to+packed, 19, packedWindow, func(w io.Writer) error { return copyTo(w, from) })
 }
 
 func describe(s source, pkg bootimage.Stanza, root string) (origin, error) {
 	o := origin{File: s.file, Package: s.pkg, Version: pkg["version"], Licence: s.licence, Source: "debian", Packed: s.pack}
-	if s.grub != "" {
-		o.Source = "built"
-	}
 	if o.Licence != "" {
 		return o, nil
 	}

@@ -51,10 +51,7 @@ func archiveFor(t *testing.T, of arch) *archiveOf {
 		if s.pkg != "" && a.packages[s.pkg] == nil {
 			files := map[string]string{}
 			for _, f := range of.sources {
-				switch {
-				case f.pkg == s.pkg && f.grub != "":
-					files[f.path+"/http.mod"] = "ELF"
-				case f.pkg == s.pkg:
+				if f.pkg == s.pkg {
 					files[f.path] = "MZ " + f.file
 				}
 			}
@@ -86,12 +83,6 @@ func archiveFor(t *testing.T, of arch) *archiveOf {
 				}
 			}
 			return nil
-		},
-		grub: func(_ context.Context, file, platform, folder, _ string) error {
-			if _, err := os.Stat(filepath.Join(folder, "http.mod")); err != nil {
-				return err
-			}
-			return os.WriteFile(file, []byte("MZ made for "+platform), 0o600)
 		},
 		buildWorker: func(context.Context, string, string) error { return errors.New("no worker to build") },
 	}
@@ -268,8 +259,7 @@ func TestRunRefuses(t *testing.T) {
 	}
 }
 
-// Files for arm64 come from its own packages: the kernel is kept packed, GRUB for HTTP
-// is made. A build that leaves them out takes them away.
+// Files for arm64 come from its own packages, and the kernel is kept packed. A build that leaves them out takes them away.
 func TestRunBoth(t *testing.T) {
 	t.Parallel()
 	o := testOptions(t)
@@ -306,15 +296,12 @@ func TestRunBoth(t *testing.T) {
 		}
 		return arm
 	}
-	if n := read(); n != 5 || len(origins) != 12 {
-		t.Errorf("%d of %d files are for arm64, want 5 of 12:\n%v", n, len(origins), origins)
+	if n := read(); n != 4 || len(origins) != 11 {
+		t.Errorf("%d of %d files are for arm64, want 4 of 11:\n%v", n, len(origins), origins)
 	}
 	kernel, err := command(t.Context(), "", "zstd", "-dc", filepath.Join(o.out, "vmlinuz-arm64.zst"))
 	if err != nil || kernel != "kernel" {
 		t.Errorf("the packed kernel is %q, %v", kernel, err)
-	}
-	if grub, err := os.ReadFile(filepath.Join(o.out, "grubaa64-http.efi")); err != nil || string(grub) != "MZ made for arm64-efi" {
-		t.Errorf("GRUB for HTTP is %q, %v", grub, err)
 	}
 	o.arches = o.arches[:1]
 	if err := run(t.Context(), o, toolsFor, &log); err != nil {

@@ -24,9 +24,6 @@ type tools struct {
 	download func(ctx context.Context, dir, pkg, version string) error
 	// depmod writes modules.dep and its kin for the kernel below root.
 	depmod func(ctx context.Context, root, kernel string) error
-	// grub makes a boot program of the modules in a folder, for one of GRUB's
-	// platforms, with an embedded configuration.
-	grub func(ctx context.Context, file, platform, folder, config string) error
 	// buildWorker writes a static worker to file.
 	buildWorker func(ctx context.Context, file, ldflags string) error
 }
@@ -57,11 +54,6 @@ func system(a arch, cache string) tools {
 		},
 		depmod: func(ctx context.Context, root, kernel string) error {
 			_, err := command(ctx, "", "depmod", "-b", root, kernel)
-			return err
-		},
-		grub: func(ctx context.Context, file, platform, folder, config string) error {
-			_, err := command(ctx, "", "grub-mkimage", slices.Concat(
-				[]string{"-O", platform, "-d", folder, "-c", config, "-p", "/grub", "-o", file}, grubModules())...)
 			return err
 		},
 		buildWorker: func(ctx context.Context, file, ldflags string) error {
@@ -106,16 +98,22 @@ func lookTool(name string) (string, error) {
 	return "", fmt.Errorf("%w (install the packages in worker/bootimage/packages.txt)", err)
 }
 
-// compress writes what produce writes, as one zstd frame. The window of 2^25
-// bytes is below the kernel's limit of 2^27 (lib/decompress_unzstd.c) and is
-// what unpacking costs in memory.
-func compress(ctx context.Context, file string, level int, produce func(io.Writer) error) error {
+// The logarithms of zstd's windows, which are what unpacking costs in memory. That of
+// an initramfs is below the kernel's limit of 27 (lib/decompress_unzstd.c); what the
+// appliance unpacks is 2 % larger with a small one.
+const (
+	initramfsWindow = 25
+	packedWindow    = 21
+)
+
+// compress writes what produce writes, as one zstd frame.
+func compress(ctx context.Context, file string, level, window int, produce func(io.Writer) error) error {
 	zstd, err := lookTool("zstd")
 	if err != nil {
 		return err
 	}
 	var messages bytes.Buffer
-	cmd := exec.CommandContext(ctx, zstd, fmt.Sprint("-", level), "--long=25", "-T0", "-q", "-f", "-o", file)
+	cmd := exec.CommandContext(ctx, zstd, fmt.Sprint("-", level), fmt.Sprint("--long=", window), "-T0", "-q", "-f", "-o", file)
 	cmd.Stderr = &messages
 	in, err := cmd.StdinPipe()
 	if err != nil {

@@ -26,7 +26,7 @@ func makeWorkerPart(ctx context.Context, o options, a arch, t tools) (string, er
 		return "", err
 	}
 	return cached(filepath.Join(o.cache, "worker"), k, 8, func(file string) error {
-		return compress(ctx, file, o.level, func(w io.Writer) error {
+		return compress(ctx, file, o.level, initramfsWindow, func(w io.Writer) error {
 			return bootimage.WriteCPIO(w, bootimage.WorkerEntries(worker))
 		})
 	})
