@@ -32,30 +32,37 @@ func need(t testing.TB, format string, args ...any) {
 // assets are the kernel and the initramfs that `make assets` made.
 func assets(t testing.TB) (kernel, initramfs string) {
 	t.Helper()
-	dir := os.Getenv("RACKSTRAP_TEST_ASSETS")
-	if dir == "" {
-		dir = filepath.Join("..", "ipxe", "embedded")
-	}
-	kernel, initramfs = filepath.Join(dir, "vmlinuz-amd64"), filepath.Join(dir, "initramfs-amd64")
-	for _, f := range []string{kernel, initramfs} {
-		if _, err := os.Stat(f); err != nil {
-			need(t, "%v (run `make assets`)", err)
-		}
-	}
+	kernel, initramfs = asset(t, "vmlinuz-amd64"), asset(t, "initramfs-amd64")
 	if _, err := exec.LookPath("qemu-system-x86_64"); err != nil {
 		need(t, "%v (apt-get install qemu-system-x86)", err)
 	}
 	return kernel, initramfs
 }
 
+// asset is the path of a file that `make assets` made.
+func asset(t testing.TB, name string) string {
+	t.Helper()
+	dir := os.Getenv("RACKSTRAP_TEST_ASSETS")
+	if dir == "" {
+		dir = filepath.Join("..", "ipxe", "embedded")
+	}
+	file := filepath.Join(dir, name)
+	if _, err := os.Stat(file); err != nil {
+		need(t, "%v (run `make assets`)", err)
+	}
+	return file
+}
+
 // withInit appends the program as /init to the real initramfs: the kernel unpacks
 // archives one after the other, and a later file replaces an earlier one.
-func withInit(t testing.TB, base, pkg string) string {
+func withInit(t testing.TB, base, pkg string) string { return withInitFor(t, "amd64", base, pkg) }
+
+func withInitFor(t testing.TB, goarch, base, pkg string) string {
 	t.Helper()
 	dir := t.TempDir()
 	prog := filepath.Join(dir, "init")
 	cmd := exec.CommandContext(t.Context(), "go", "build", "-tags", "grpcnotrace", "-trimpath", "-ldflags", "-s -w -X main.version=test", "-o", prog, pkg)
-	cmd.Env = append(os.Environ(), "CGO_ENABLED=0", "GOOS=linux", "GOARCH=amd64")
+	cmd.Env = append(os.Environ(), "CGO_ENABLED=0", "GOOS=linux", "GOARCH="+goarch)
 	if out, err := cmd.CombinedOutput(); err != nil {
 		t.Fatalf("%v\n%s", err, out)
 	}
@@ -112,12 +119,17 @@ func boot(t testing.TB, kernel, initramfs, cmdline string, more ...string) *gues
 // bootBare starts a machine with half a gigabyte of memory.
 func bootBare(t testing.TB, kernel, initramfs, cmdline string, more ...string) *guest {
 	t.Helper()
+	return start(t, "qemu-system-x86_64", append([]string{
+		"-machine", "q35", "-cpu", "max", "-m", "512", "-kernel", kernel, "-initrd", initramfs, "-append", cmdline,
+	}, more...)...)
+}
+
+// start starts a machine whose console is its serial line.
+func start(t testing.TB, qemu string, more ...string) *guest {
+	t.Helper()
 	ctx, cancel := context.WithCancel(context.Background())
-	args := append([]string{
-		"-accel", "tcg", "-machine", "q35", "-cpu", "max", "-m", "512", "-smp", "2", "-nodefaults", "-display", "none", "-no-reboot",
-		"-serial", "stdio", "-kernel", kernel, "-initrd", initramfs, "-append", cmdline,
-	}, more...)
-	cmd := exec.CommandContext(ctx, "qemu-system-x86_64", args...)
+	args := append([]string{"-accel", "tcg", "-smp", "2", "-nodefaults", "-display", "none", "-no-reboot", "-serial", "stdio"}, more...)
+	cmd := exec.CommandContext(ctx, qemu, args...)
 	out, err := cmd.StdoutPipe()
 	if err != nil {
 		t.Fatal(err)
@@ -236,7 +248,11 @@ func TestMachine(t *testing.T) {
 
 // guestLine is the kernel command line that a boot script gives.
 func guestLine(a *appliance, pin [32]byte) string {
-	return fmt.Sprintf("console=tty0 console=ttyS0,115200 quiet rackstrap.server=10.0.2.2:%d rackstrap.http=http://10.0.2.2:7080 rackstrap.token=%s rackstrap.ca=%x rackstrap.mac=%s",
+	return "console=tty0 console=ttyS0,115200 " + guestWords(a, pin)
+}
+
+func guestWords(a *appliance, pin [32]byte) string {
+	return fmt.Sprintf("quiet rackstrap.server=10.0.2.2:%d rackstrap.http=http://10.0.2.2:7080 rackstrap.token=%s rackstrap.ca=%x rackstrap.mac=%s",
 		a.addr.Port(), testToken, pin, guestMAC)
 }
 
