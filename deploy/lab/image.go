@@ -24,6 +24,7 @@ type Image struct {
 	VirtualSize int64  `json:"virtualSize"` // of the disk, bytes
 	Kernel      string `json:"kernel"`      // its release
 	BuildTime   string `json:"buildTime"`   // how long the build took
+	Arch        string `json:"arch"`        // as Debian names it
 }
 
 // CacheDir is the default cache directory: $RACKSTRAP_CACHE, else
@@ -39,15 +40,24 @@ func CacheDir() (string, error) {
 	return filepath.Join(home, ".cache", "rackstrap"), nil
 }
 
-// DebianImage returns the Debian 12 cloud image of this recipe from cacheDir, or
-// from CacheDir if it is empty. If it is not there it is built, in about two
-// minutes, with root and the packages of packages.txt; progress, if not nil,
-// hears of each step. The image is hybrid: BIOS and UEFI, with or without Secure
-// Boot, start it. Its kernel knows virtio and NVMe disks but no SATA. No
-// datasource is pinned in its cloud-init, its root partition is the last one, and
-// it has neither SSH host keys nor a machine id. Two builders do not collide: the
-// second waits for the first.
+// DebianImage is DebianImageFor amd64.
 func DebianImage(ctx context.Context, cacheDir string, progress func(string)) (Image, error) {
+	return DebianImageFor(ctx, "amd64", cacheDir, progress)
+}
+
+// DebianImageFor returns the Debian 12 cloud image of this recipe for an architecture,
+// amd64 or arm64, from cacheDir, or from CacheDir if it is empty. If it is not there it
+// is built, with root and the packages of packages.txt: in about two minutes, and in
+// five times that where this machine has to emulate the processor. progress, if not nil,
+// hears of each step. With or without Secure Boot UEFI starts the image, and BIOS that
+// for amd64. Its kernel knows virtio and NVMe disks but no SATA. No datasource is pinned
+// in its cloud-init, its root partition is the last one, and it has neither SSH host
+// keys nor a machine id. Two builders do not collide: the second waits for the first.
+func DebianImageFor(ctx context.Context, arch, cacheDir string, progress func(string)) (Image, error) {
+	a, ok := imageArches[arch]
+	if !ok {
+		return Image{}, fmt.Errorf("image for %q: use amd64 or arm64", arch)
+	}
 	if progress == nil {
 		progress = func(string) {}
 	}
@@ -60,11 +70,11 @@ func DebianImage(ctx context.Context, cacheDir string, progress func(string)) (I
 	if err := os.MkdirAll(cacheDir, 0o755); err != nil {
 		return Image{}, err
 	}
-	base := filepath.Join(cacheDir, "debian-12-"+recipeKey())
+	base := filepath.Join(cacheDir, a.name()+"-"+a.key())
 	if img, err := cached(base); err == nil || !errors.Is(err, os.ErrNotExist) {
 		return img, err
 	}
-	unlock, err := lockFile(ctx, filepath.Join(cacheDir, "debian-12.lock"), func() {
+	unlock, err := lockFile(ctx, filepath.Join(cacheDir, a.name()+".lock"), func() {
 		progress("another process builds the Debian image: waiting for it")
 	})
 	if err != nil {
@@ -79,9 +89,13 @@ func DebianImage(ctx context.Context, cacheDir string, progress func(string)) (I
 		return Image{}, err
 	}
 	defer os.RemoveAll(work)
-	img, err := buildImage(ctx, work, base, progress)
+	undo, err := emulate(ctx, arch, cacheDir)
 	if err != nil {
-		return Image{}, fmt.Errorf("build the Debian image: %w", err)
+		return Image{}, fmt.Errorf("build the Debian image for %s: %w", arch, err)
+	}
+	img, err := buildImage(ctx, a, work, base, progress)
+	if err = errors.Join(err, undo()); err != nil {
+		return Image{}, fmt.Errorf("build the Debian image for %s: %w", arch, err)
 	}
 	return img, nil
 }

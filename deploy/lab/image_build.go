@@ -23,8 +23,11 @@ var recipePackages string
 //go:embed recipe/customize.sh
 var recipeScript string
 
+//go:embed recipe/bios.sh
+var recipeBIOS string
+
 // recipeVersion changes when the code of the builder makes another image.
-const recipeVersion = "1"
+const recipeVersion = "2"
 
 // Identities of the image's file systems, the same in every build: GRUB and
 // fstab name them.
@@ -33,18 +36,18 @@ const (
 	espID    = "52530001" // a FAT volume id
 )
 
-func recipeKey() string {
-	h := sha256.Sum256([]byte(strings.Join([]string{recipeVersion, recipePackages, recipeScript, rootUUID, espID}, "\x00")))
+func (a imageArch) key() string {
+	h := sha256.Sum256([]byte(strings.Join([]string{recipeVersion, recipePackages, strings.Join(a.packages, " "), a.script()}, "\x00")))
 	return hex.EncodeToString(h[:6])
 }
 
 // buildImage makes the image in the work directory and renames it to base.raw.zst.
-func buildImage(ctx context.Context, work, base string, progress func(string)) (Image, error) {
+func buildImage(ctx context.Context, a imageArch, work, base string, progress func(string)) (Image, error) {
 	start := time.Now()
 	root, disk := filepath.Join(work, "root"), filepath.Join(work, "disk.raw")
-	packages := parsePackages(recipePackages)
-	progress(fmt.Sprintf("Debian image: installing Debian 12 with %d packages and what they need (mmdebstrap)", len(packages)))
-	if err := bootstrap(ctx, root, packages); err != nil {
+	packages := append(parsePackages(recipePackages), a.packages...)
+	progress(fmt.Sprintf("Debian image: installing Debian 12 for %s with %d packages and what they need (mmdebstrap)", a.debian, len(packages)))
+	if err := bootstrap(ctx, a, root, packages); err != nil {
 		return Image{}, err
 	}
 	kernels, err := filepath.Glob(filepath.Join(root, "boot/vmlinuz-*"))
@@ -54,13 +57,13 @@ func buildImage(ctx context.Context, work, base string, progress func(string)) (
 	if len(kernels) != 1 {
 		return Image{}, fmt.Errorf("the new root has %d kernels, want 1", len(kernels))
 	}
-	img := Image{Kernel: strings.TrimPrefix(filepath.Base(kernels[0]), "vmlinuz-")}
+	img := Image{Arch: a.debian, Kernel: strings.TrimPrefix(filepath.Base(kernels[0]), "vmlinuz-")}
 
 	progress("Debian image: boot programs and configuration")
-	if err := customize(ctx, root); err != nil {
+	if err := customize(ctx, a, root); err != nil {
 		return Image{}, err
 	}
-	boot, err := takeBootFiles(root)
+	boot, err := takeBootFiles(a, root)
 	if err != nil {
 		return Image{}, err
 	}
@@ -99,9 +102,13 @@ func buildImage(ctx context.Context, work, base string, progress func(string)) (
 }
 
 // bootstrap installs Debian into root.
-func bootstrap(ctx context.Context, root string, packages []string) error {
+func bootstrap(ctx context.Context, a imageArch, root string, packages []string) error {
 	return runTail(exec.CommandContext(ctx, "mmdebstrap", "--mode=root", "--variant=minbase",
-		"--architectures=amd64", "--components=main",
+		"--architectures="+a.debian, "--components=main",
+		// It would look for Debian's own name of the emulator.
+		"--skip=check/qemu",
+		// Makes the initramfs of the kernel's installation, which is not the last one, small.
+		`--essential-hook=mkdir -p "$1/etc/initramfs-tools/conf.d" && echo MODULES=list >"$1/etc/initramfs-tools/conf.d/lab"`,
 		// Documentation and translations would be a fifth of the image.
 		"--dpkgopt=path-exclude=/usr/share/man/*", "--dpkgopt=path-exclude=/usr/share/doc/*",
 		"--dpkgopt=path-include=/usr/share/doc/*/copyright", "--dpkgopt=path-exclude=/usr/share/locale/*",
@@ -109,26 +116,29 @@ func bootstrap(ctx context.Context, root string, packages []string) error {
 }
 
 // customize runs the recipe's script inside root.
-func customize(ctx context.Context, root string) error {
-	script := strings.NewReplacer("@ROOT@", rootUUID, "@ESP@", espID[:4]+"-"+espID[4:]).Replace(recipeScript)
+func customize(ctx context.Context, a imageArch, root string) error {
 	cmd := exec.CommandContext(ctx, "chroot", root, "/bin/sh")
-	cmd.Stdin = strings.NewReader(script)
+	cmd.Stdin = strings.NewReader(a.script())
 	// systemctl and the initramfs hooks must not look at the host.
 	cmd.Env = []string{"PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin", "LC_ALL=C.UTF-8", "SYSTEMD_OFFLINE=1"}
 	return runTail(cmd)
 }
 
-// takeBootFiles reads what the script made for the BIOS, and takes it and the
-// logs of the installation out of the root.
-func takeBootFiles(root string) (biosBoot, error) {
-	var b biosBoot
-	var err error
-	tmp := filepath.Join(root, "tmp")
-	if b.boot, err = os.ReadFile(filepath.Join(tmp, "boot.img")); err != nil {
-		return b, err
-	}
-	if b.core, err = os.ReadFile(filepath.Join(tmp, "core.img")); err != nil {
-		return b, err
+// takeBootFiles reads what the script made for the BIOS, nil where there is none, and
+// takes it and the logs of the installation out of the root.
+func takeBootFiles(a imageArch, root string) (*biosBoot, error) {
+	var b *biosBoot
+	if a.bios {
+		tmp := filepath.Join(root, "tmp")
+		boot, err := os.ReadFile(filepath.Join(tmp, "boot.img"))
+		if err != nil {
+			return nil, err
+		}
+		core, err := os.ReadFile(filepath.Join(tmp, "core.img"))
+		if err != nil {
+			return nil, err
+		}
+		b = &biosBoot{boot, core}
 	}
 	for _, name := range []string{"tmp/boot.img", "tmp/core.img", "var/log/dpkg.log", "var/log/alternatives.log", "var/log/bootstrap.log"} {
 		if err := os.RemoveAll(filepath.Join(root, name)); err != nil {

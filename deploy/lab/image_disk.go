@@ -31,7 +31,7 @@ type biosBoot struct{ boot, core []byte }
 
 // makeImageDisk writes the partitioned disk. Nothing is mounted: mkfs fills the
 // root from a directory, mtools the ESP.
-func makeImageDisk(ctx context.Context, work, root, disk string, boot biosBoot) error {
+func makeImageDisk(ctx context.Context, work, root, disk string, boot *biosBoot) error {
 	esp, fs := filepath.Join(work, "esp"), filepath.Join(work, "fs")
 	if err := makeESP(ctx, esp, filepath.Join(root, "boot/efi")); err != nil {
 		return err
@@ -63,7 +63,10 @@ func makeImageDisk(ctx context.Context, work, root, disk string, boot biosBoot) 
 			return err
 		}
 	}
-	return writeBIOSBoot(f, boot)
+	if boot == nil { // their partition stays empty: one layout is enough
+		return nil
+	}
+	return writeBIOSBoot(f, *boot)
 }
 
 func makeESP(ctx context.Context, path, from string) error {

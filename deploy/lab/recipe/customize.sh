@@ -1,4 +1,5 @@
-# Runs inside the new root. @ROOT@ and @ESP@ are the file systems' identities.
+# Runs inside the new root. @ROOT@ and @ESP@ are the file systems' identities; @LOADER@,
+# @SHIM@, @GRUB@, @SIGNED@ and @SERIAL@ are the architecture's names.
 set -eu
 
 echo debian >/etc/hostname
@@ -48,7 +49,7 @@ if [ "\$grub_platform" = pc ]; then
 	terminal_output console serial
 fi
 echo 'GRUB starts Debian'
-linux /vmlinuz root=UUID=@ROOT@ ro mitigations=off console=tty0 console=ttyS0,115200
+linux /vmlinuz root=UUID=@ROOT@ ro mitigations=off console=tty0 console=@SERIAL@,115200
 initrd /initrd.img
 boot
 END
@@ -63,15 +64,10 @@ printf '%s\n' virtio_pci virtio_blk virtio_scsi sd_mod nvme ext4 >>/etc/initramf
 update-initramfs -u
 
 # The signed GRUB looks for its configuration here.
-cp /usr/lib/shim/shimx64.efi.signed /boot/efi/EFI/BOOT/BOOTX64.EFI
-cp /usr/lib/grub/x86_64-efi-signed/grubx64.efi.signed /boot/efi/EFI/BOOT/grubx64.efi
+cp /usr/lib/shim/@SHIM@.signed /boot/efi/EFI/BOOT/@LOADER@
+cp /usr/lib/grub/@SIGNED@/@GRUB@.signed /boot/efi/EFI/BOOT/@GRUB@
 cat >/boot/efi/EFI/debian/grub.cfg <<END
 search.fs_uuid @ROOT@ root
 set prefix=(\$root)/boot/grub
 configfile \$prefix/grub.cfg
 END
-cp /boot/efi/EFI/debian/grub.cfg /tmp/bios.cfg
-grub-mkimage -O i386-pc -o /tmp/core.img -p /boot/grub -c /tmp/bios.cfg \
-	biosdisk part_gpt ext2 search search_fs_uuid normal configfile linux echo test serial terminal
-cp /usr/lib/grub/i386-pc/boot.img /tmp/boot.img
-rm /tmp/bios.cfg

@@ -1,10 +1,11 @@
-// Command labimage builds the lab's Debian image, unless the cache has it, and
-// prints where it is and what its digest is. With an argument it also unpacks
+// Command labimage builds the lab's Debian image for -arch, unless the cache has it,
+// and prints where it is and what its digest is. With an argument it also unpacks
 // the disk to that file.
 package main
 
 import (
 	"context"
+	"flag"
 	"fmt"
 	"os"
 	"os/signal"
@@ -22,13 +23,18 @@ func main() {
 }
 
 func run(ctx context.Context, args []string) error {
-	img, err := lab.DebianImage(ctx, "", func(step string) { fmt.Fprintln(os.Stderr, step) })
+	flags := flag.NewFlagSet("labimage", flag.ContinueOnError)
+	arch := flags.String("arch", "amd64", "the image's `architecture`: amd64 or arm64")
+	if err := flags.Parse(args); err != nil {
+		return err
+	}
+	img, err := lab.DebianImageFor(ctx, *arch, "", func(step string) { fmt.Fprintln(os.Stderr, step) })
 	if err != nil {
 		return err
 	}
 	fmt.Printf("%s\nsha256 %s\n%d bytes, %d unpacked, kernel %s\n", img.Path, img.SHA256, img.Size, img.VirtualSize, img.Kernel)
-	if len(args) == 1 {
-		return img.Unpack(ctx, args[0])
+	if flags.NArg() == 1 {
+		return img.Unpack(ctx, flags.Arg(0))
 	}
 	return nil
 }
