@@ -16,6 +16,18 @@ const (
 	FirmwareUnknown Firmware = "unknown"         // netboots, and we have no boot program for its architecture
 )
 
+// Arch is the architecture of the firmware's processor, as Debian names it; empty where
+// the firmware does not tell.
+func (f Firmware) Arch() string {
+	switch f {
+	case FirmwareUEFIARM, FirmwareHTTPARM:
+		return "arm64"
+	case FirmwareBIOS, FirmwareUEFI, FirmwareHTTP:
+		return "amd64"
+	}
+	return ""
+}
+
 // Chain is how a firmware is led to our kernel.
 type Chain string
 

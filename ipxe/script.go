@@ -31,8 +31,9 @@ type ScriptInput struct {
 	Token string
 	// CA is the SHA-256 of the installation's CA certificate (DER), in hex.
 	CA string
-	// Arch is amd64 or arm64.
-	Arch string
+	// Arch is amd64 or arm64, as the record says; Firmware is what the boot began with.
+	Arch     string
+	Firmware hardware.Firmware
 	// Consoles are kernel consoles, like ttyS0,115200; the last one is /dev/console.
 	// Where there are none: the screen and the first serial line of the architecture.
 	Consoles []string
@@ -173,6 +174,9 @@ func newView(in *ScriptInput, shape, language string) (*view, error) {
 		}
 		if err := v.addLoaders(in); err != nil {
 			return nil, err
+		}
+		if a := in.Firmware.Arch(); a != "" && a != in.Arch {
+			return nil, fmt.Errorf("spec.arch: the record says %s, and the firmware is of an %s machine (set spec.arch: %s)", in.Arch, a, a)
 		}
 		v.Kernel, v.Initramfs = "vmlinuz-"+in.Arch, "initramfs-"+in.Arch
 		var err error

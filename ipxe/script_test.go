@@ -59,7 +59,9 @@ func scriptCases() map[string]scriptCase {
 			in.Consoles = []string{"ttyS1,57600n8"}
 			in.KernelArgs = []string{"nomodeset", "pci=realloc=on,noaer", "x=*?[a-z]!~^@%:(,)+"}
 		})},
-		"arm64": {in: with(func(in *ScriptInput) { in.Arch = "arm64" })},
+		"arm64": {in: with(func(in *ScriptInput) { in.Arch, in.Firmware = "arm64", hardware.FirmwareUEFIARM })},
+		"refused-machine": {in: with(func(in *ScriptInput) { in.Firmware = hardware.FirmwareUEFIARM }),
+			err: "spec.arch: the record says amd64, and the firmware is of an arm64 machine (set spec.arch: arm64)"},
 		"arm64-disk": {in: with(func(in *ScriptInput) {
 			in.Arch, in.Next = "arm64", hardware.Next{Target: hardware.TargetDisk, Reason: hardware.ReasonNothingToDo}
 		})},

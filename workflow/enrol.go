@@ -333,7 +333,7 @@ func enrolArch(f *hardware.Facts, fw hardware.Firmware) string {
 	if f.Arch == "amd64" || f.Arch == "arm64" {
 		return f.Arch
 	}
-	return archOf(fw)
+	return fw.Arch()
 }
 
 // enrolDetail says what reported itself.

@@ -270,7 +270,7 @@ func (e *Engine) strangerScript(mac hardware.MAC, client netip.Addr) (Grant, err
 	if !ok {
 		return Grant{}, fmt.Errorf("boot of %s: %w", mac, ErrNotFound)
 	}
-	h := &hardware.Hardware{Meta: hardware.Meta{Name: strangerName}, Spec: hardware.Spec{Arch: archOf(b.Firmware)}}
+	h := &hardware.Hardware{Meta: hardware.Meta{Name: strangerName}, Spec: hardware.Spec{Arch: b.Firmware.Arch()}}
 	g := Grant{Hardware: h, Next: b.Next, Boot: b, Reason: hardware.ReasonScriptSent}
 	if b.Next.Target != hardware.TargetWorker {
 		return g, nil
@@ -281,15 +281,6 @@ func (e *Engine) strangerScript(mac hardware.MAC, client netip.Addr) (Grant, err
 	}
 	g.Token = bootToken(e.c.TokenKey, &b)
 	return g, nil
-}
-
-// archOf is the CPU architecture that a firmware is of, as Debian names it.
-func archOf(f hardware.Firmware) string {
-	switch f {
-	case hardware.FirmwareUEFIARM, hardware.FirmwareHTTPARM:
-		return "arm64"
-	}
-	return "amd64"
 }
 
 // ObserveStranger records what a machine without a record was seen to do in a boot, its

@@ -115,7 +115,7 @@ func (b *httpBoots) Script(ctx context.Context, mac hardware.MAC, client netip.A
 		}
 		return in, g.Next.Reason
 	}
-	in.Token = g.Token
+	in.Token, in.Firmware = g.Token, g.Boot.Firmware
 	in.HTTP = netip.AddrPortFrom(g.Boot.Server, b.httpPort)
 	in.Worker = netip.AddrPortFrom(g.Boot.Server, b.grpcPort)
 	return in, g.Reason
