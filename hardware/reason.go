@@ -273,7 +273,7 @@ var reasons = map[Reason]string{
 	ReasonDeclinesIgnored:  "too many addresses were said to be in use; this one stays in the pool",
 	ReasonOwnScript:        "the record has an iPXE script of its own",
 	ReasonDiscovery:        "the machine has not been accepted; it boots the worker to report what is in it",
-	ReasonBootLoop:         "the machine booted from the network too often without getting on; it is on hold",
+	ReasonBootLoop:         "the machine booted from the network too often without getting on, and is given nothing",
 	ReasonChainGRUB:        "boots through the signed shim and GRUB",
 	ReasonOwnNeedsIPXE:     "the record's own iPXE script cannot run in GRUB",
 	ReasonPaced:            "the download waits for its turn",

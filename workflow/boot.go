@@ -71,7 +71,7 @@ func (e *Engine) FirstPacket(ctx context.Context, f FirstPacket) (hardware.Boot,
 		}
 		detail := fmt.Sprintf("%s on %s; next: %s (%s)", f.Firmware, f.MAC, b.Next.Target, b.Next.Reason.Sentence())
 		if b.Next.Netboots() && b.Chain == hardware.ChainGRUB {
-			detail += "; through shim and GRUB: " + why
+			detail += throughGRUB + why
 		}
 		events := []Event{e.event(h, b.ID, hardware.ReasonBootStarted, detail)}
 		if looped {

@@ -113,6 +113,35 @@ func TestDiskLoopIsTold(t *testing.T) {
 	r.await(func(s hardware.Status) bool { return len(s.Issues) == 0 })
 }
 
+// A machine without a record that never reports itself is given nothing for an hour.
+func TestStrangerLoop(t *testing.T) {
+	t.Parallel()
+	r := newRig(t)
+	mac := hardware.MAC{0x52, 0x54, 0, 9, 9, 9}
+	uid := hardware.StrangerUID(mac)
+	boot := func(xid uint32) hardware.Next {
+		r.pass(2 * time.Minute)
+		b, err := r.e.FirstPacket(r.ctx, workflow.FirstPacket{Hardware: uid, MAC: mac, XID: xid, Firmware: hardware.FirmwareBIOS, Subnet: "lan", Discovery: true})
+		r.must(err)
+		r.must(r.e.Acked(r.ctx, uid, b.ID, client, client.Next(), false))
+		return b.Next
+	}
+	for i := range uint32(hardware.NetbootLimit) {
+		if n := boot(i + 1); n.Target != hardware.TargetWorker {
+			t.Fatalf("boot %d: %+v", i+1, n)
+		}
+	}
+	for i := range uint32(3) {
+		if n := boot(10 + i); n.Target != hardware.TargetNone || n.Reason != hardware.ReasonBootLoop {
+			t.Fatalf("it goes on: %+v", n)
+		}
+	}
+	r.pass(time.Hour)
+	if n := boot(20); n.Target != hardware.TargetWorker {
+		t.Errorf("after an hour: %+v", n)
+	}
+}
+
 // An available machine with an empty disk asks the network for ever: that is normal.
 func TestEmptyDiskIsNoLoop(t *testing.T) {
 	t.Parallel()

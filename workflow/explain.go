@@ -59,7 +59,7 @@ type verdict struct {
 func (s *Snapshot) verdict() verdict {
 	for _, look := range []func() (verdict, bool){
 		s.isRetired, s.isHeld, s.isPending, s.isReleasingIdle, s.isDenied, s.isWorking, s.isBooting, s.isAway,
-		s.isAwaitingOS, s.isFailed, s.isAdrift, s.isProvisioned,
+		s.isCustom, s.isLooping, s.isAwaitingOS, s.isFailed, s.isAdrift, s.isProvisioned,
 	} {
 		if v, ok := look(); ok {
 			return v
@@ -121,7 +121,7 @@ func (s *Snapshot) isReleasingIdle() (verdict, bool) {
 
 func (s *Snapshot) isDenied() (verdict, bool) {
 	n := s.hw().Spec.Netboot
-	if s.active() == nil || (n.PXE() && n.Workflow()) {
+	if s.active() == nil || (n.PXE() && n.Workflow() && n.IPXE == nil) {
 		return verdict{}, false
 	}
 	detail, fix := s.denied().text()

@@ -105,6 +105,9 @@ func (s *Snapshot) bootLines() []string {
 	if b.Client.IsValid() {
 		line += fmt.Sprintf(", address %s", b.Client)
 	}
+	if b.Next.Netboots() && b.Chain == hardware.ChainGRUB {
+		line += ", through shim and GRUB"
+	}
 	line += fmt.Sprintf(", came to %q %s", b.Phase.Name(), ago(b.LastMoved(), s.Now))
 	if b.Closed {
 		line += ", is over"
@@ -152,10 +155,19 @@ func (s *Snapshot) switchLines() []string {
 	spec, st := &s.hw().Spec, &s.hw().Status
 	add(!spec.Netboot.PXE(), "switch: spec.netboot.allowPXE is false: it gets an address and no boot program")
 	add(!spec.Netboot.Workflow(), "switch: spec.netboot.allowWorkflow is false: no workflow can begin")
+	add(spec.Netboot.IPXE != nil, "switch: spec.netboot.ipxe is set: the record's own script is booted, whatever else there is to do")
+	add(spec.Netboot.Program != "", "switch: spec.netboot.program is %s: it is given that boot program", spec.Netboot.Program)
+	add(spec.Netboot.SecureBoot == hardware.SecureBootOn || spec.Netboot.SecureBoot == hardware.SecureBootOff, "switch: spec.netboot.secureBoot is %s", spec.Netboot.SecureBoot)
 	add(spec.Protect, "switch: spec.protect is true: nothing is written to its disks")
 	add(st.Hold, "on hold: %s", orWord(st.HoldReason.Sentence(), "waits for a human"))
 	add(st.Maintenance, "in maintenance%s: it is not picked for a claim, and nobody is told that it is late", note(st.MaintenanceNote))
 	add(st.Failures > 0, "failures in a row: %d of %d before it is in quarantine", st.Failures, hardware.Quarantine)
+	if n := &st.Netboots; n.Count > 0 && n.Target == hardware.TargetWorker && !st.Hold {
+		add(true, "boots in vain: %s; after %d it is stopped", loopWords(n), hardware.NetbootLimit)
+	}
+	for _, c := range st.Conflicts {
+		add(!c.Accepted.IsZero(), "accepted %s: %s", ago(c.Accepted, s.Now), c.Detail)
+	}
 	if c := st.Claim; c != nil {
 		add(true, "claimed by %s (%s) %s", orWord(c.Owner, "somebody"), c.ID, lasts(c.Since, s.Now))
 	}

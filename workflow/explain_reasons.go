@@ -1,6 +1,7 @@
 package workflow
 
 import (
+	"fmt"
 	"slices"
 	"strings"
 	"time"
@@ -63,9 +64,28 @@ func endings() map[hardware.Reason]advice {
 		hardware.ReasonLeaseRevoked:    {fix: "it asks for a new one at its next renewal; restart it if that is too late", weak: true},
 		hardware.ReasonRateLimited:     {fix: "something floods the network with DHCP packets: stop it"},
 		hardware.ReasonStoreFailed:     {fix: "the appliance cannot write: look at its disk (df -h /var/lib/rackstrap)", do: daemon},
-		hardware.ReasonUnknownFirmware: {fix: "choose BIOS or UEFI network boot for amd64 in its setup; nothing else is served"},
+		hardware.ReasonUnknownFirmware: {fix: "choose UEFI PXE over IPv4, or BIOS network boot, in its setup; for the architecture named here put a program of your own into /var/lib/rackstrap/boot and name it in spec.netboot.program", do: record},
 		hardware.ReasonProgramLoop: {
 			fix: "its iPXE cannot fetch over HTTP: put a newer one into /var/lib/rackstrap/boot (undionly.kpxe or snponly.efi) and restart it",
+		},
+		hardware.ReasonNoProgram: {
+			fix: "Debian has no boot program for that architecture: put one into /var/lib/rackstrap/boot and name it in spec.netboot.program of the record, or boot it another way", do: record,
+		},
+		hardware.ReasonOwnNeedsIPXE: {fix: "its boot goes through shim and GRUB, which run no iPXE script: remove spec.netboot.ipxe, or name a signed iPXE in spec.netboot.program", do: record},
+		hardware.ReasonPoolEmpty: {
+			fix: "make spec.pool.ranges of that subnet larger or its lease time shorter, or take leases back that nobody needs: rackstrap lease revoke",
+			do:  func(*Snapshot, string) string { return typeLeases },
+		},
+		hardware.ReasonPoolShare: {
+			fix: "machines without a record have used up their share of the pool: register it, or take leases back: rackstrap lease revoke",
+			do:  func(*Snapshot, string) string { return typeLeases },
+		},
+		hardware.ReasonAddressInUse: {fix: "somebody else uses an address of the pool: it gets another one; find out who (arping), or name it in spec.pool.exclude", weak: true},
+		hardware.ReasonOtherDHCP: {
+			fix: "another DHCP server answers in its network: switch it off there, or set spec.mode: proxy in the subnet and leave the addresses to it", do: subnets,
+		},
+		hardware.ReasonBootLoop: {
+			fix: "find out why its boots come to nothing, then take it off hold", do: func(s *Snapshot, _ string) string { return typeUnhold(s.name()) },
 		},
 		hardware.ReasonNoBootAssets:  {fix: "put the boot files into /var/lib/rackstrap/boot, or build with `make assets`", do: daemon},
 		hardware.ReasonProgramFailed: {fix: "it stopped in the middle of the boot program: look at the link's error counters and MTU, and restart it"},
@@ -149,8 +169,11 @@ func EndedWithout(events []Event, over bool) (why, fix string) {
 	events = slices.Clone(events)
 	slices.SortStableFunc(events, func(a, b Event) int { return a.Last.Compare(b.Last) })
 	var last hardware.Reason
+	var began string
 	for _, e := range events {
 		switch e.Reason {
+		case hardware.ReasonBootStarted:
+			began = e.Detail
 		case hardware.ReasonWorkerConnected, hardware.ReasonSentToDisk:
 			return "", ""
 		case hardware.ReasonBootProgram, hardware.ReasonBootScript, hardware.ReasonProgramSent, hardware.ReasonScriptSent,
@@ -168,7 +191,45 @@ func EndedWithout(events []Event, over bool) (why, fix string) {
 		hardware.ReasonBootProgram: hardware.PhaseAddress, hardware.ReasonProgramSent: hardware.PhaseProgram, hardware.ReasonBootScript: hardware.PhaseProgram,
 		hardware.ReasonScriptSent: hardware.PhaseScript, hardware.ReasonKernelSent: hardware.PhaseKernel, hardware.ReasonInitramfsSent: hardware.PhaseKernel,
 	}[last]
-	return "the last that was seen of it: " + last.Sentence(), phaseAdvice(phase)
+	why = "the last that was seen of it: " + last.Sentence()
+	if phase == hardware.PhaseProgram && strings.HasPrefix(began, "uefi-") {
+		if strings.Contains(began, throughGRUB) {
+			return why, notStarted(hardware.ChainGRUB, "")
+		}
+		return why, notStarted(hardware.ChainIPXE, hardware.ChainGRUB)
+	}
+	return why, phaseAdvice(phase)
+}
+
+// throughGRUB is how the start of a boot says that it takes that chain.
+const throughGRUB = "; through shim and GRUB: "
+
+// bootAdvice is what to look at when a boot does not get on and nothing else is known.
+func (s *Snapshot) bootAdvice(b *hardware.Boot) string {
+	uefi := b.Firmware == hardware.FirmwareUEFI || b.Firmware == hardware.FirmwareHTTP ||
+		b.Firmware == hardware.FirmwareUEFIARM || b.Firmware == hardware.FirmwareHTTPARM
+	switch lent := s.lent(); {
+	case b.Phase == hardware.PhaseDHCP && lent != nil && lent.Proxy():
+		return fmt.Sprintf("subnet %s leaves addresses to another DHCP server, and none came from it: look whether that server runs and has an address left", lent.Meta.Name)
+	case b.Phase == hardware.PhaseProgram && uefi && b.Chain != "":
+		after, _ := PickChain(s.hw(), b.Firmware, b)
+		return notStarted(b.Chain, after)
+	}
+	return phaseAdvice(b.Phase)
+}
+
+// notStarted is what to do about a UEFI that took the boot program of a chain and of
+// which nothing more was heard; after is the chain of its next boot, where it is known.
+func notStarted(c, after hardware.Chain) string {
+	switch {
+	case c == hardware.ChainIPXE && after == hardware.ChainGRUB:
+		return "Secure Boot probably refused iPXE: restart it, its next boot takes shim and GRUB by itself (spec.netboot.secureBoot: on says so for good)"
+	case c == hardware.ChainIPXE:
+		return "iPXE does not run, and the record says secureBoot: off: set it to auto if that may be wrong; else boot from another port"
+	case after == hardware.ChainIPXE:
+		return "shim or GRUB does not run: restart it, its next boot takes iPXE by itself; its console says why"
+	}
+	return "shim or GRUB does not run: its console says why; under Secure Boot the firmware must trust Microsoft's UEFI CA, which signed shim"
 }
 
 // SwitchesOn reports whether the event is a machine's being switched on, or a person's

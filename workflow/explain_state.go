@@ -23,7 +23,7 @@ func (s *Snapshot) isBooting() (verdict, bool) {
 	}
 	return verdict{
 		why: fmt.Sprintf("hangs in its boot: its last step was %q, %s, and nothing came since", b.Phase.Name(), moved),
-		fix: phaseAdvice(b.Phase), do: s.start(),
+		fix: s.bootAdvice(b), do: s.start(),
 	}, true
 }
 
@@ -111,6 +111,26 @@ func (s *Snapshot) again() string {
 		}
 	}
 	return ""
+}
+
+// isCustom is a machine that boots what the operator wrote.
+func (s *Snapshot) isCustom() (verdict, bool) {
+	if s.next().Target != hardware.TargetCustom {
+		return verdict{}, false
+	}
+	if d, ok := s.diagnose(); ok {
+		return verdict{why: "cannot boot its record's own iPXE script: " + s.words(d.event), fix: d.fix, do: []string{d.command(s), typeFollow(s.name())}}, true
+	}
+	return verdict{why: "boots its record's own iPXE script (spec.netboot.ipxe), and nothing of ours", do: []string{typeGet(s.name())}}, true
+}
+
+// isLooping is a system that does not start.
+func (s *Snapshot) isLooping() (verdict, bool) {
+	if !s.looping() {
+		return verdict{}, false
+	}
+	detail, fix := s.diskLoop().text()
+	return verdict{why: "does not start from its disk: " + detail, fix: fix, do: []string{typeTimeline(s.name()), typeAccept(s.name())}}, true
 }
 
 // isAdrift is a moving state that nothing moves.

@@ -121,6 +121,7 @@ func TestEveryReason(t *testing.T) {
 	}
 	for r := range strings.FieldsSeq(`malformed unknown-machine no-subnet subnet-off nic-off no-reservation other-server no-server-address
 		two-server-addresses declined store-failed unknown-firmware boot-program-loop no-boot-assets boot-program-failed file-not-found
+		no-boot-program own-script-needs-ipxe pool-empty pool-share-used address-in-use other-dhcp-server boot-loop
 		script-without-token worker-too-old token-unknown token-expired token-other-key`) {
 		if _, ok := endings()[hardware.Reason(r)]; !ok {
 			t.Errorf("endings() does not say what to do about %s", r)

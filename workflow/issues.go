@@ -139,7 +139,7 @@ func (s *Snapshot) waiting() []finding {
 	switch {
 	case s.hw().Status.Hold || s.state() == hardware.StatePending:
 		return nil // said already
-	case !n.PXE() || !n.Workflow():
+	case !n.PXE() || !n.Workflow() || n.IPXE != nil:
 		return []finding{s.denied()}
 	case s.WorkerConnected:
 		return s.retrying()
@@ -190,7 +190,7 @@ func (s *Snapshot) stuck(b *hardware.Boot) finding {
 	return finding{
 		kind: hardware.IssueBootStuck, severity: hardware.SeverityError, since: since, at: since.Add(BootStuckAfter),
 		text: func() (string, string) {
-			return "its last step was: " + b.Phase.Name(), phaseAdvice(b.Phase) + " (" + typeExplain(s.name()) + ")"
+			return "its last step was: " + b.Phase.Name(), s.bootAdvice(b) + " (" + typeExplain(s.name()) + ")"
 		},
 	}
 }

@@ -50,6 +50,9 @@ func loopWords(n *hardware.Netboots) string {
 	if n.Count == 0 {
 		return "it booted from the network again and again"
 	}
+	if n.Count == 1 {
+		return fmt.Sprintf("one boot, at %s, did not get past %q", n.Since.UTC().Format(at), n.Phase.Name())
+	}
 	return fmt.Sprintf("%d boots since %s, none got past %q", n.Count, n.Since.UTC().Format(at), n.Phase.Name())
 }
 
@@ -172,8 +175,12 @@ func (s *Snapshot) denied() finding {
 	w := s.active()
 	return finding{kind: hardware.IssueNetbootDenied, severity: hardware.SeverityError, since: w.Meta.Created, at: w.Meta.Created, text: func() (string, string) {
 		field := "allowWorkflow"
-		if !s.hw().Spec.Netboot.PXE() {
+		switch n := s.hw().Spec.Netboot; {
+		case !n.PXE():
 			field = "allowPXE"
+		case n.IPXE != nil:
+			return fmt.Sprintf("workflow %q waits, and the record has an iPXE script of its own, which is booted instead", w.Meta.Name),
+				"remove spec.netboot.ipxe, or give the workflow up: " + typeCancel(w.Meta.Name)
 		}
 		return fmt.Sprintf("workflow %q waits, and the record says spec.netboot.%s: false", w.Meta.Name, field),
 			"set it to true, or give the workflow up: " + typeCancel(w.Meta.Name)

@@ -10,27 +10,121 @@ import (
 func TestNextBoot(t *testing.T) {
 	t.Parallel()
 	no := false
+	own := &hardware.OwnScript{URL: "http://10.0.0.9/x.ipxe"}
+	held := func(s hardware.State, why hardware.Reason) hardware.Status {
+		return hardware.Status{State: s, Hold: true, HoldReason: why}
+	}
+	in := func(s hardware.State) hardware.Status { return hardware.Status{State: s} }
+	active, discovery := Circumstances{Active: true}, Circumstances{Discovery: true}
+	both := Circumstances{Active: true, Discovery: true}
+	worker := func(s hardware.Scope, r hardware.Reason) hardware.Next {
+		return hardware.Next{Target: hardware.TargetWorker, Scope: s, Reason: r}
+	}
+	next := func(to hardware.Target, r hardware.Reason) hardware.Next { return hardware.Next{Target: to, Reason: r} }
 	for _, tt := range []struct {
 		name   string
 		spec   hardware.Netboot
 		status hardware.Status
-		active bool
-		want   hardware.Target
-		reason hardware.Reason
+		c      Circumstances
+		want   hardware.Next
 	}{
-		{"active workflow", hardware.Netboot{}, hardware.Status{State: hardware.StateProvisioning}, true, hardware.TargetWorker, hardware.ReasonWorkflowActive},
-		{"finished, allowPXE for ever", hardware.Netboot{}, hardware.Status{State: hardware.StateProvisioned}, false, hardware.TargetDisk, hardware.ReasonProvisioned},
-		{"allowPXE false wins over a workflow", hardware.Netboot{AllowPXE: &no}, hardware.Status{}, true, hardware.TargetDisk, hardware.ReasonPXEDenied},
-		{"allowWorkflow false", hardware.Netboot{AllowWorkflow: &no}, hardware.Status{}, true, hardware.TargetDisk, hardware.ReasonWorkflowDenied},
-		{"pending", hardware.Netboot{}, hardware.Status{State: hardware.StatePending}, false, hardware.TargetNone, hardware.ReasonPendingApproval},
-		{"hold", hardware.Netboot{}, hardware.Status{State: hardware.StateProvisioning, Hold: true}, true, hardware.TargetNone, hardware.ReasonOnHold},
-		{"available", hardware.Netboot{}, hardware.Status{State: hardware.StateAvailable}, false, hardware.TargetDisk, hardware.ReasonNothingToDo},
-		{"failed", hardware.Netboot{}, hardware.Status{State: hardware.StateFailed}, false, hardware.TargetDisk, hardware.ReasonLastFailed},
-		{"retired", hardware.Netboot{}, hardware.Status{State: hardware.StateRetired}, true, hardware.TargetNone, hardware.ReasonRetired},
+		{"active workflow", hardware.Netboot{}, in(hardware.StateProvisioning), active, worker(hardware.ScopeWork, hardware.ReasonWorkflowActive)},
+		{"finished, allowPXE for ever", hardware.Netboot{}, in(hardware.StateProvisioned), Circumstances{}, next(hardware.TargetDisk, hardware.ReasonProvisioned)},
+		{"inspected while provisioned", hardware.Netboot{}, in(hardware.StateProvisioned), active, worker(hardware.ScopeWork, hardware.ReasonWorkflowActive)},
+		{"allowPXE false wins over a workflow", hardware.Netboot{AllowPXE: &no}, in(""), active, next(hardware.TargetDisk, hardware.ReasonPXEDenied)},
+		{"allowPXE false wins over a hold", hardware.Netboot{AllowPXE: &no}, held("", hardware.ReasonOnHold), active, next(hardware.TargetDisk, hardware.ReasonPXEDenied)},
+		{"allowPXE false wins over its own script", hardware.Netboot{AllowPXE: &no, IPXE: own}, in(""), Circumstances{}, next(hardware.TargetDisk, hardware.ReasonPXEDenied)},
+		{"allowWorkflow false", hardware.Netboot{AllowWorkflow: &no}, in(""), active, next(hardware.TargetDisk, hardware.ReasonWorkflowDenied)},
+		{"pending", hardware.Netboot{}, in(hardware.StatePending), Circumstances{}, next(hardware.TargetNone, hardware.ReasonPendingApproval)},
+		{"pending, where discovery is on", hardware.Netboot{}, in(hardware.StatePending), discovery, worker(hardware.ScopeEnrol, hardware.ReasonDiscovery)},
+		{"pending and on hold", hardware.Netboot{}, held(hardware.StatePending, hardware.ReasonOnHold), discovery, next(hardware.TargetNone, hardware.ReasonOnHold)},
+		{"available, where discovery is on", hardware.Netboot{}, in(hardware.StateAvailable), discovery, next(hardware.TargetDisk, hardware.ReasonNothingToDo)},
+		{"a workflow, where discovery is on", hardware.Netboot{}, in(hardware.StateProvisioning), both, worker(hardware.ScopeWork, hardware.ReasonWorkflowActive)},
+		{"hold", hardware.Netboot{}, held(hardware.StateProvisioning, hardware.ReasonOnHold), active, next(hardware.TargetNone, hardware.ReasonOnHold)},
+		{"hold without a word", hardware.Netboot{}, held(hardware.StateProvisioning, ""), active, next(hardware.TargetNone, hardware.ReasonOnHold)},
+		{"token stolen", hardware.Netboot{}, held(hardware.StateProvisioning, hardware.ReasonTokenStolen), active, next(hardware.TargetNone, hardware.ReasonOnHold)},
+		{"boot loop", hardware.Netboot{}, held(hardware.StateProvisioning, hardware.ReasonBootLoop), active, next(hardware.TargetNone, hardware.ReasonBootLoop)},
+		{"boot loop of a pending machine", hardware.Netboot{}, held(hardware.StatePending, hardware.ReasonBootLoop), discovery, next(hardware.TargetNone, hardware.ReasonBootLoop)},
+		{"boot loop, and its own script", hardware.Netboot{IPXE: own}, held("", hardware.ReasonBootLoop), Circumstances{}, next(hardware.TargetNone, hardware.ReasonBootLoop)},
+		{"its own script", hardware.Netboot{IPXE: own}, in(hardware.StateAvailable), Circumstances{}, next(hardware.TargetCustom, hardware.ReasonOwnScript)},
+		{"its own script wins over a workflow", hardware.Netboot{IPXE: own}, in(hardware.StateProvisioning), active, next(hardware.TargetCustom, hardware.ReasonOwnScript)},
+		{"its own script wins over provisioned", hardware.Netboot{IPXE: own}, in(hardware.StateProvisioned), Circumstances{}, next(hardware.TargetCustom, hardware.ReasonOwnScript)},
+		{"its own script of a retired machine", hardware.Netboot{IPXE: own}, in(hardware.StateRetired), Circumstances{}, next(hardware.TargetNone, hardware.ReasonRetired)},
+		{"releasing, its wipe waits", hardware.Netboot{}, in(hardware.StateReleasing), active, worker(hardware.ScopeWork, hardware.ReasonWorkflowActive)},
+		{"releasing, no wipe", hardware.Netboot{}, in(hardware.StateReleasing), Circumstances{}, next(hardware.TargetNone, hardware.ReasonReleasing)},
+		{"releasing, no wipe allowed", hardware.Netboot{AllowWorkflow: &no}, in(hardware.StateReleasing), active, next(hardware.TargetNone, hardware.ReasonReleasing)},
+		{"available", hardware.Netboot{}, in(hardware.StateAvailable), Circumstances{}, next(hardware.TargetDisk, hardware.ReasonNothingToDo)},
+		{"never written", hardware.Netboot{}, in(""), Circumstances{}, next(hardware.TargetDisk, hardware.ReasonNothingToDo)},
+		{"restarts into its system", hardware.Netboot{}, hardware.Status{State: hardware.StateProvisioning, AwaitOS: true}, Circumstances{}, next(hardware.TargetDisk, hardware.ReasonNothingToDo)},
+		{"failed", hardware.Netboot{}, in(hardware.StateFailed), Circumstances{}, next(hardware.TargetDisk, hardware.ReasonLastFailed)},
+		{"failed, tried again", hardware.Netboot{}, in(hardware.StateFailed), active, worker(hardware.ScopeWork, hardware.ReasonWorkflowActive)},
+		{"retired", hardware.Netboot{}, in(hardware.StateRetired), both, next(hardware.TargetNone, hardware.ReasonRetired)},
 	} {
 		h := &hardware.Hardware{Spec: hardware.Spec{Netboot: tt.spec}, Status: tt.status}
-		if got := NextBoot(h, Circumstances{Active: tt.active}); got.Target != tt.want || got.Reason != tt.reason {
-			t.Errorf("%s: got %+v", tt.name, got)
+		if got := NextBoot(h, tt.c); got != tt.want {
+			t.Errorf("%s: got %+v, want %+v", tt.name, got, tt.want)
+		}
+	}
+}
+
+func TestPickChain(t *testing.T) {
+	t.Parallel()
+	const ipxe, grub = hardware.ChainIPXE, hardware.ChainGRUB
+	machine := func(say hardware.SecureBoot, facts *hardware.Facts, state hardware.State) *hardware.Hardware {
+		return &hardware.Hardware{Spec: hardware.Spec{Netboot: hardware.Netboot{SecureBoot: say}}, Facts: facts, Status: hardware.Status{State: state}}
+	}
+	known := machine("", &hardware.Facts{SecureBoot: "off"}, hardware.StateAvailable)
+	fresh := machine("", nil, hardware.StateAvailable)
+	on := machine("", &hardware.Facts{SecureBoot: "on"}, hardware.StateAvailable)
+	pending := machine("", nil, hardware.StatePending)
+	seen := func(fw hardware.Firmware, c hardware.Chain, p hardware.Phase, n hardware.Next) *hardware.Boot {
+		return &hardware.Boot{Firmware: fw, Chain: c, Phase: p, Next: n}
+	}
+	work := hardware.Next{Target: hardware.TargetWorker, Scope: hardware.ScopeWork}
+	enrol := hardware.Next{Target: hardware.TargetWorker, Scope: hardware.ScopeEnrol}
+	disk := hardware.Next{Target: hardware.TargetDisk}
+	const pxe, arm, http, httpARM = hardware.FirmwareUEFI, hardware.FirmwareUEFIARM, hardware.FirmwareHTTP, hardware.FirmwareHTTPARM
+	for _, tt := range []struct {
+		name   string
+		h      *hardware.Hardware
+		fw     hardware.Firmware
+		before *hardware.Boot
+		want   hardware.Chain
+		why    bool
+	}{
+		{"BIOS", on, hardware.FirmwareBIOS, nil, ipxe, false},
+		{"iPXE in ROM", on, hardware.FirmwareIPXE, nil, ipxe, false},
+		{"iPXE without HTTP", known, hardware.FirmwareIPXEMin, nil, ipxe, false},
+		{"unknown firmware", known, hardware.FirmwareUnknown, nil, ipxe, false},
+		{"arm64", known, arm, nil, grub, true},
+		{"arm64, secureBoot off", machine(hardware.SecureBootOff, nil, ""), arm, nil, grub, true},
+		{"arm64 over HTTP", nil, httpARM, nil, grub, true},
+		{"UEFI", fresh, pxe, nil, ipxe, false},
+		{"UEFI, Secure Boot is off", known, pxe, nil, ipxe, false},
+		{"UEFI, Secure Boot is on", on, pxe, nil, grub, true},
+		{"UEFI over HTTP, Secure Boot is on", on, http, nil, grub, true},
+		{"the record says on", machine(hardware.SecureBootOn, &hardware.Facts{SecureBoot: "off"}, ""), pxe, nil, grub, true},
+		{"the record says off", machine(hardware.SecureBootOff, &hardware.Facts{SecureBoot: "on"}, ""), pxe, nil, ipxe, false},
+		{"the record says auto", machine(hardware.SecureBootAuto, &hardware.Facts{SecureBoot: "on"}, ""), pxe, nil, grub, true},
+		{"a stranger", nil, pxe, nil, grub, true},
+		{"a stranger over HTTP", nil, http, nil, ipxe, false},
+		{"a pending machine without facts", pending, pxe, nil, grub, true},
+		{"iPXE was taken and not started", known, pxe, seen(pxe, ipxe, hardware.PhaseProgram, work), grub, true},
+		{"iPXE was not taken to its end", known, pxe, seen(pxe, ipxe, hardware.PhaseAddress, work), ipxe, false},
+		{"the record says off, and iPXE was not started", machine(hardware.SecureBootOff, nil, ""), pxe, seen(pxe, ipxe, hardware.PhaseProgram, work), ipxe, false},
+		{"shim was taken and not started", known, pxe, seen(pxe, grub, hardware.PhaseProgram, work), ipxe, true},
+		{"shim was not started, the facts say on", on, pxe, seen(pxe, grub, hardware.PhaseProgram, work), grub, true},
+		{"a stranger whose shim was not started", nil, pxe, seen(pxe, grub, hardware.PhaseProgram, enrol), ipxe, true},
+		{"GRUB ran the last time", known, pxe, seen(pxe, grub, hardware.PhaseKernel, work), grub, true},
+		{"iPXE ran the last time", fresh, pxe, seen(pxe, ipxe, hardware.PhaseWorker, work), ipxe, true},
+		{"GRUB ran because nothing was known", known, pxe, seen(pxe, grub, hardware.PhaseWorker, enrol), ipxe, false},
+		{"another firmware failed", known, pxe, seen(http, ipxe, hardware.PhaseProgram, work), ipxe, false},
+		{"it went to its disk", known, pxe, seen(pxe, ipxe, hardware.PhaseProgram, disk), ipxe, false},
+		{"a boot of before there were chains", known, pxe, seen(pxe, "", hardware.PhaseProgram, work), ipxe, false},
+	} {
+		got, why := PickChain(tt.h, tt.fw, tt.before)
+		if got != tt.want || (why != "") != tt.why {
+			t.Errorf("%s: %s (%q), want %s", tt.name, got, why, tt.want)
 		}
 	}
 }

@@ -133,6 +133,9 @@ func spec(f func(*hardware.Spec)) func(*Snapshot) {
 	return func(s *Snapshot) { f(&s.Hardware.Spec) }
 }
 
+// chain makes its boot take a chain.
+func chain(c hardware.Chain) func(*Snapshot) { return func(s *Snapshot) { s.Boot.Chain = c } }
+
 // loops gives it five boots of which nothing came.
 func loops(to hardware.Target, p hardware.Phase) func(*Snapshot) {
 	return status(func(s *hardware.Status) {
@@ -218,6 +221,17 @@ func situations() []situation {
 		{"program loop", with(plain(), install(20*m), boots(3*m, 3*m, hardware.PhaseProgram), saw("01B", hardware.ReasonProgramSent, "undionly.kpxe by TFTP", 3*m), saw("01B", hardware.ReasonProgramLoop, "", 2*m))},
 		{"no boot assets", with(plain(), install(20*m), boots(3*m, 3*m, hardware.PhaseAddress), saw("01B", hardware.ReasonNoBootAssets, "", 2*m))},
 		{"the program does not run", with(plain(), install(20*m), boots(10*m, 9*m, hardware.PhaseProgram), saw("01B", hardware.ReasonProgramSent, "snponly.efi by TFTP", 9*m))},
+		{"iPXE does not run under UEFI", with(plain(), install(20*m), boots(10*m, 9*m, hardware.PhaseProgram), chain(hardware.ChainIPXE), saw("01B", hardware.ReasonProgramSent, "snponly.efi by TFTP", 9*m))},
+		{"iPXE does not run under UEFI, secureBoot off", with(plain(), install(20*m), spec(func(s *hardware.Spec) { s.Netboot.SecureBoot = hardware.SecureBootOff }), boots(10*m, 9*m, hardware.PhaseProgram), chain(hardware.ChainIPXE))},
+		{"shim does not run", with(plain(), install(20*m), boots(10*m, 9*m, hardware.PhaseProgram), chain(hardware.ChainGRUB), saw("01B", hardware.ReasonProgramSent, "shimx64.efi by TFTP", 9*m))},
+		{"shim does not run, secureBoot on", with(plain(), install(20*m), spec(func(s *hardware.Spec) { s.Netboot.SecureBoot = hardware.SecureBootOn }), boots(10*m, 9*m, hardware.PhaseProgram), chain(hardware.ChainGRUB))},
+		{"shim does not run on arm64", with(plain(), install(20*m), boots(10*m, 9*m, hardware.PhaseProgram), chain(hardware.ChainGRUB), func(s *Snapshot) { s.Boot.Firmware = hardware.FirmwareUEFIARM })},
+		{"its own script, and a workflow waits", with(plain(), install(10*m), spec(func(s *hardware.Spec) { s.Netboot.IPXE = &hardware.OwnScript{URL: "http://10.0.0.9/x.ipxe"} }))},
+		{"its own script", with(plain(), spec(func(s *hardware.Spec) { s.Netboot.IPXE = &hardware.OwnScript{URL: "http://10.0.0.9/x.ipxe"} }))},
+		{"its own script in a boot through GRUB", with(plain(), spec(func(s *hardware.Spec) { s.Netboot.IPXE = &hardware.OwnScript{URL: "http://10.0.0.9/x.ipxe"} }), boots(m, m, hardware.PhaseAddress), chain(hardware.ChainGRUB), saw("01B", hardware.ReasonOwnNeedsIPXE, "arm64 UEFI", m))},
+		{"the pool is empty", with(plain(), install(10*m), pooled, saw("", hardware.ReasonPoolEmpty, "lan", m))},
+		{"the other server is silent", with(plain(), install(20*m), pooled, func(s *Snapshot) { s.Subnets[0].Spec.Mode, s.Subnets[0].Spec.Pool = hardware.ModeProxy, nil }, boots(10*m, 10*m, hardware.PhaseDHCP), saw("01B", hardware.ReasonProxyOffered, "snponly.efi", 10*m))},
+		{"two boots in vain", with(plain(), install(20*m), boots(m, m, hardware.PhaseScript), loops(hardware.TargetWorker, hardware.PhaseScript), status(func(s *hardware.Status) { s.Netboots.Count = 2 }))},
 		{"script without token", with(plain(), install(20*m), boots(3*m, 3*m, hardware.PhaseProgram), saw("01B", hardware.ReasonProgramSent, "", 3*m), saw("01B", hardware.ReasonScriptNoToken, "10.0.0.77", 2*m))},
 		{"script without token, then with", with(plain(), install(20*m), boots(2*m, m, hardware.PhaseScript), saw("01B", hardware.ReasonScriptNoToken, "10.0.0.77", 2*m), saw("01B", hardware.ReasonScriptSent, "", m))},
 		{"the kernel is not fetched", with(plain(), install(20*m), boots(10*m, 8*m, hardware.PhaseScript), saw("01B", hardware.ReasonScriptSent, "", 8*m))},

@@ -22,6 +22,9 @@ const (
 	// that is switched on at once.
 	strangerRate  = 100
 	strangerBurst = maxStrangers
+	// strangerSilence is how long one that boots again and again, and reports nothing, is
+	// given nothing.
+	strangerSilence = time.Hour
 )
 
 // strangerName is what a machine without a record is called on its console.
@@ -48,6 +51,7 @@ type stranger struct {
 	acked  bool // it got an address; what did not is forgotten first
 	heard  []Event
 	at     time.Time
+	loops  hardware.Netboots
 	// m orders what its worker does; nil before one came. It is none of Engine.machines,
 	// which are bounded by the records.
 	m *machine
@@ -206,13 +210,28 @@ func (e *Engine) strangerPacket(f FirstPacket, mac hardware.MAC) hardware.Boot {
 	}
 	var why string
 	b.Chain, why = PickChain(nil, f.Firmware, before)
+	if x.loop(before, b.Next, now) {
+		b.Next = hardware.Next{Target: hardware.TargetNone, Reason: hardware.ReasonBootLoop}
+	}
 	x.boot, x.subnet, x.acked = b, f.Subnet, false
 	detail := fmt.Sprintf("%s on %s in subnet %s; next: %s (%s)", f.Firmware, mac, f.Subnet, b.Next.Target, b.Next.Reason.Sentence())
-	if b.Chain == hardware.ChainGRUB {
-		detail += "; through shim and GRUB: " + why
+	if b.Next.Netboots() && b.Chain == hardware.ChainGRUB {
+		detail += throughGRUB + why
 	}
 	x.hear(e.heard(b.ID, hardware.ReasonBootStarted, detail))
 	return b
+}
+
+// loop counts the boot before the one that begins at now and boots next, and reports
+// whether it is time to be silent. One that reported itself has a record and is not here.
+func (x *stranger) loop(before *hardware.Boot, next hardware.Next, now time.Time) bool {
+	switch {
+	case !x.loops.Looping():
+		x.loops.Add(before, next, now)
+	case now.Sub(x.loops.Last) >= strangerSilence:
+		x.loops = hardware.Netboots{}
+	}
+	return x.loops.Looping()
 }
 
 // heard is an event of a machine that has no record to write it to yet.

@@ -38,6 +38,7 @@ const (
 	typeStrangers = "rackstrap stranger list"
 	typePending   = "rackstrap hardware list --state pending"
 	typeSubnets   = "rackstrap subnet list"
+	typeLeases    = "rackstrap lease list"
 	typeImages    = "rackstrap image list"
 	typeTemplates = "rackstrap template list"
 	typeDaemonLog = "journalctl -u rackstrap --since -1h"
