@@ -72,15 +72,9 @@ func endings() map[hardware.Reason]advice {
 			fix: "Debian has no boot program for that architecture: put one into /var/lib/rackstrap/boot and name it in spec.netboot.program of the record, or boot it another way", do: record,
 		},
 		hardware.ReasonOwnNeedsIPXE: {fix: "its boot goes through shim and GRUB, which run no iPXE script: remove spec.netboot.ipxe, or name a signed iPXE in spec.netboot.program", do: record},
-		hardware.ReasonPoolEmpty: {
-			fix: "make spec.pool.ranges of that subnet larger or its lease time shorter, or take leases back that nobody needs: rackstrap lease revoke",
-			do:  func(*Snapshot, string) string { return typeLeases },
-		},
 		hardware.ReasonPoolShare: {
-			fix: "machines without a record have used up their share of the pool: register it, or take leases back: rackstrap lease revoke",
-			do:  func(*Snapshot, string) string { return typeLeases },
+			fix: "machines without a record have used up their share of the pool: register it, or take leases back: rackstrap lease revoke", do: leases,
 		},
-		hardware.ReasonAddressInUse: {fix: "somebody else uses an address of the pool: it gets another one; find out who (arping), or name it in spec.pool.exclude", weak: true},
 		hardware.ReasonOtherDHCP: {
 			fix: "another DHCP server answers in its network: switch it off there, or set spec.mode: proxy in the subnet and leave the addresses to it", do: subnets,
 		},

@@ -51,6 +51,6 @@ func Typed(name string) []string {
 		typeTimeline(name), typeFollow(name), typeExplain(name), typeValidate(name), typeGet(name), typeAccept(name), typeUnhold(name),
 		typeMaintained(name), typeWaitState(name, hardware.StateAvailable), typeDelete(name), typeRelease(name), typePower(name, "on"), typePower(name, "cycle"), typePower(name, "status"),
 		typeProvision(name, name), typeCancel(name), typeWorkflow(name), typeSubnet(name),
-		typeStrangers, typePending, typeSubnets, typeImages, typeTemplates, typeDaemonLog,
+		typeStrangers, typePending, typeSubnets, typeLeases, typeImages, typeTemplates, typeDaemonLog,
 	}
 }
