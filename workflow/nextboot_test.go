@@ -118,7 +118,9 @@ func TestPickChain(t *testing.T) {
 		{"GRUB ran the last time", known, pxe, seen(pxe, grub, hardware.PhaseKernel, work), grub, true},
 		{"iPXE ran the last time", fresh, pxe, seen(pxe, ipxe, hardware.PhaseWorker, work), ipxe, true},
 		{"GRUB ran because nothing was known", known, pxe, seen(pxe, grub, hardware.PhaseWorker, enrol), ipxe, false},
-		{"another firmware failed", known, pxe, seen(http, ipxe, hardware.PhaseProgram, work), ipxe, false},
+		{"iPXE was not started by HTTP boot", known, pxe, seen(http, ipxe, hardware.PhaseProgram, work), grub, true},
+		{"iPXE was not started by PXE, now HTTP boot", known, http, seen(pxe, ipxe, hardware.PhaseProgram, work), grub, true},
+		{"BIOS before", known, pxe, seen(hardware.FirmwareBIOS, ipxe, hardware.PhaseProgram, work), ipxe, false},
 		{"it went to its disk", known, pxe, seen(pxe, ipxe, hardware.PhaseProgram, disk), ipxe, false},
 		{"a boot of before there were chains", known, pxe, seen(pxe, "", hardware.PhaseProgram, work), ipxe, false},
 	} {
