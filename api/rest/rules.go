@@ -247,8 +247,11 @@ func (s *server) ruled(ctx context.Context, rules []*hardware.Rule, h *hardware.
 	if out.State != hardware.StatePending {
 		out.But = append(out.But, fmt.Sprintf("it is %s: rules are applied to machines that are pending, so nothing would happen to it", out.State))
 	}
-	if c := h.Status.Conflicts; len(c) > 0 && out.Verdict.Accept {
+	if c := h.Status.Conflicts; h.Status.Disputed() && out.Verdict.Accept {
 		out.But = append(out.But, fmt.Sprintf("it would not be accepted: %s (%s); a person accepts it: rackstrap accept %s", c[0].Kind, c[0].Detail, h.Meta.Name))
+	}
+	if h.Status.Hold && out.Verdict.Accept {
+		out.But = append(out.But, "it would not be accepted: it is on hold; take it off: rackstrap hardware unhold "+h.Meta.Name)
 	}
 	if out.Verdict.Provision != nil && !out.Verdict.Accept {
 		out.But = append(out.But, fmt.Sprintf("nothing accepts it: template %s is started when a person does", out.Verdict.Provision.Template))
