@@ -31,6 +31,8 @@ type FirstPacket struct {
 	// Subnet is the name of the Subnet that it came from; Discovery is that Subnet's.
 	Subnet    string
 	Discovery bool
+	// Proxied: another server gives the addresses in that Subnet.
+	Proxied bool
 }
 
 // FirstPacket is a DHCPDISCOVER (or a request to port 4011) of a netbooting
@@ -60,7 +62,7 @@ func (e *Engine) FirstPacket(ctx context.Context, f FirstPacket) (hardware.Boot,
 			MAC: f.MAC, XID: f.XID, Firmware: f.Firmware, Discovery: f.Discovery,
 		}
 		var why string
-		b.Chain, why = PickChain(h, f.Firmware, mc.Boot)
+		b.Chain, why = PickChain(h, f.Firmware, mc.Boot, f.Proxied)
 		before := mc.Boot
 		mc.Boot = &b
 		b.Next = e.next(ctx, h, mc)

@@ -209,7 +209,7 @@ func (e *Engine) strangerPacket(f FirstPacket, mac hardware.MAC) hardware.Boot {
 		before = &old
 	}
 	var why string
-	b.Chain, why = PickChain(nil, f.Firmware, before)
+	b.Chain, why = PickChain(nil, f.Firmware, before, f.Proxied)
 	if x.loop(before, b.Next, now) {
 		b.Next = hardware.Next{Target: hardware.TargetNone, Reason: hardware.ReasonBootLoop}
 	}

@@ -25,7 +25,7 @@ var (
 func (b dhcpBoots) FirstPacket(ctx context.Context, f dhcp.FirstPacket) (hardware.Boot, error) {
 	return b.engine.FirstPacket(ctx, workflow.FirstPacket{
 		Hardware: f.Hardware, MAC: f.MAC, XID: f.XID, Firmware: f.Firmware, IPXE: f.IPXE,
-		Subnet: f.Subnet.Meta.Name, Discovery: f.Subnet.Spec.Discovery,
+		Subnet: f.Subnet.Meta.Name, Discovery: f.Subnet.Spec.Discovery, Proxied: f.Subnet.Proxy(),
 	})
 }
 
