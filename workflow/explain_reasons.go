@@ -206,7 +206,7 @@ func (s *Snapshot) bootAdvice(b *hardware.Boot) string {
 	case b.Phase == hardware.PhaseDHCP && lent != nil && lent.Proxy():
 		return fmt.Sprintf("subnet %s leaves addresses to another DHCP server, and none came from it: look whether that server runs and has an address left", lent.Meta.Name)
 	case b.Phase == hardware.PhaseProgram && uefi && b.Chain != "":
-		after, _ := PickChain(s.hw(), b.Firmware, b)
+		after, _ := PickChain(s.hw(), b.Firmware, b, lent != nil && lent.Proxy())
 		return notStarted(b.Chain, after)
 	}
 	return phaseAdvice(b.Phase)

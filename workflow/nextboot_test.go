@@ -124,10 +124,14 @@ func TestPickChain(t *testing.T) {
 		{"it went to its disk", known, pxe, seen(pxe, ipxe, hardware.PhaseProgram, disk), ipxe, false},
 		{"a boot of before there were chains", known, pxe, seen(pxe, "", hardware.PhaseProgram, work), ipxe, false},
 	} {
-		got, why := PickChain(tt.h, tt.fw, tt.before)
+		got, why := PickChain(tt.h, tt.fw, tt.before, false)
 		if got != tt.want || (why != "") != tt.why {
 			t.Errorf("%s: %s (%q), want %s", tt.name, got, why, tt.want)
 		}
+	}
+	// GRUB beside another DHCP server may end at its prompt
+	if got, _ := PickChain(nil, pxe, nil, true); got != ipxe {
+		t.Errorf("beside another DHCP server a machine that nobody knows is sent %s", got)
 	}
 }
 
