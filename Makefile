@@ -62,7 +62,7 @@ test: deps-lab build lint ## everything a submission must pass
 	@RACKSTRAP_TEST_NOSKIP=1 RACKSTRAP_BIN=$(CURDIR)/bin/rackstrap $(GO) test -count=1 -timeout 20m ./deploy/lab/e2e
 
 # What `make lab` runs of deploy/lab/e2e; LAB=TestNetboot/uefi/proxy runs one cell.
-LAB ?= ^Test(Netboot|NetbootInstall|UnknownMachineIsInstalled|SlowLinks|UEFIInstall.*|BIOSInstall.*)$$
+LAB ?= ^Test(Netboot|EveryFirmwareInstalls|UnknownMachineIsInstalled|SlowLinks|UEFIInstall.*|BIOSInstall.*)$$
 
 .PHONY: lab
 lab: deps-lab build ## every firmware on every network, to the worker and to an installed system; bin/lab.txt has the times

@@ -23,6 +23,8 @@ const (
 	UEFIHTTP Firmware = "http"
 	// SecureBoot is OVMF with Microsoft's keys, which boots by PXE what they signed.
 	SecureBoot Firmware = "secureboot"
+	// SecureBootHTTP is SecureBoot whose owner chose HTTP boot over IPv4.
+	SecureBootHTTP Firmware = "secureboot-http"
 	// ARM64 is AAVMF on an emulated arm64 machine; its own PXE stack boots the network.
 	ARM64 Firmware = "arm64"
 	// ARM64HTTP is ARM64 whose owner chose HTTP boot over IPv4.
@@ -31,7 +33,7 @@ const (
 
 // Firmwares are all there are.
 func Firmwares() []Firmware {
-	return []Firmware{BIOS, PlainPXE, UEFI, UEFIHTTP, SecureBoot, ARM64, ARM64HTTP}
+	return []Firmware{BIOS, PlainPXE, UEFI, UEFIHTTP, SecureBoot, SecureBootHTTP, ARM64, ARM64HTTP}
 }
 
 // Arch is the processor that a machine with this firmware has, as Go names it.
@@ -88,6 +90,11 @@ var platforms = map[Firmware]platform{
 	SecureBoot: {
 		// Only code in system management mode may write the keys.
 		binary: x86, machine: q35 + ",smm=on", cpu: x86CPU, network: FromNetwork, screen: true,
+		code: "/usr/share/OVMF/OVMF_CODE_4M.secboot.fd", vars: "/usr/share/OVMF/OVMF_VARS_4M.ms.fd",
+		args: []string{"-global", "driver=cfi.pflash01,property=secure,value=on"},
+	},
+	SecureBootHTTP: {
+		binary: x86, machine: q35 + ",smm=on", cpu: x86CPU, network: fromHTTP, screen: true,
 		code: "/usr/share/OVMF/OVMF_CODE_4M.secboot.fd", vars: "/usr/share/OVMF/OVMF_VARS_4M.ms.fd",
 		args: []string{"-global", "driver=cfi.pflash01,property=secure,value=on"},
 	},

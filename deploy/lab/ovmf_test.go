@@ -99,7 +99,7 @@ func TestNewVars(t *testing.T) {
 		if order := vars.data["BootOrder"]; !ok || binary.LittleEndian.Uint16(order) != n {
 			t.Errorf("%s: the network is not at the head of the boot order %x", fw, order)
 		}
-		if _, ok := vars.data["PK"]; ok != (fw == SecureBoot) {
+		if _, ok := vars.data["PK"]; ok != (fw == SecureBoot || fw == SecureBootHTTP) {
 			t.Errorf("%s: has a platform key: %v", fw, ok)
 		}
 		path := filepath.Join(t.TempDir(), "vars")

@@ -77,6 +77,9 @@ func List(sys fs.FS) ([]Disk, error) {
 			d.Locked = Zoned
 		}
 		d.Why = why(d, attr(sys, dir, "removable") == "1")
+		if id, ok := region(dir); ok && attr(sys, dir, "device/subsystem/devices/region"+id+"/mappings") == "0" {
+			d.Why = NoDisk
+		}
 		out = append(out, d)
 	}
 	return out, nil
@@ -85,6 +88,18 @@ func List(sys fs.FS) ([]Disk, error) {
 // virtual are the names of block devices that are no disks; a number follows.
 var virtual = []string{
 	"loop", "ram", "zram", "dm-", "md", "md_", "sr", "fd", "nbd", "zd", "drbd", "bcache", "mtdblock", "ubiblock", "pktcdvd",
+}
+
+// region is the number in the name of persistent memory. The kernel shows as such what
+// the firmware set aside as a disk in memory, too, as UEFI HTTP boot does with a disk
+// that it loaded; no DIMM is mapped there (ACPI 6.5 section 5.2.26, the NFIT).
+func region(name string) (string, bool) {
+	rest, ok := strings.CutPrefix(name, "pmem")
+	n := strings.IndexFunc(rest, func(r rune) bool { return r < '0' || r > '9' })
+	if n >= 0 {
+		rest = rest[:n] // pmem0.1, pmem0s
+	}
+	return rest, ok && rest != ""
 }
 
 // why puts what a thing is before the state it is in: Linux keeps the boot areas of

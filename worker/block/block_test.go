@@ -33,6 +33,9 @@ func TestWhy(t *testing.T) {
 		{"mmcblk0", nil, "", ""},
 		{"mmcblk0gp0", nil, "", ""}, // a general purpose partition: data
 		{"pmem0", nil, "", ""},
+		{"pmem12.1s", attrs{"device/subsystem/devices/region12/mappings": "1\n"}, "", ""},
+		{"pmem0", attrs{"device/subsystem/devices/region0/mappings": "0\n"}, NoDisk, ""}, // of UEFI HTTP boot
+		{"pmem1.1", attrs{"device/subsystem/devices/region1/mappings": "0\n"}, NoDisk, ""},
 		{"cciss!c0d0", nil, "", ""},
 		{"sda", ro, ReadOnly, ReadOnly},
 		{"mmcblk1", ro, ReadOnly, ReadOnly}, // a card with its switch at LOCK

@@ -63,7 +63,13 @@ func workDir(t *testing.T) string {
 // addDebian puts the Debian image into the appliance; the first test builds it.
 func addDebian(t *testing.T, r *rig.Rack) lab.Image {
 	t.Helper()
-	img, err := lab.DebianImage(t.Context(), "", func(s string) { t.Log(s) })
+	return addImage(t, r, "amd64")
+}
+
+// addImage is addDebian for an architecture.
+func addImage(t *testing.T, r *rig.Rack, arch string) lab.Image {
+	t.Helper()
+	img, err := lab.DebianImageFor(t.Context(), arch, "", func(s string) { t.Log(s) })
 	if err != nil {
 		t.Fatal(err)
 	}

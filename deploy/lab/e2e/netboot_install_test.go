@@ -8,20 +8,20 @@ import (
 	"github.com/rackstrap/rackstrap/deploy/lab/rig"
 )
 
-// TestNetbootInstall installs a system on a machine of each firmware. The record allows
+// TestEveryFirmwareInstalls installs a system on a machine of each firmware. The record allows
 // PXE for ever and the firmware asks the network first: after the install, and again
 // after a reset, the machine is sent to its disk in the way that its firmware takes.
 // UEFI and BIOS with iPXE are installed in other tests of this package, over faults.
-func TestNetbootInstall(t *testing.T) {
+func TestEveryFirmwareInstalls(t *testing.T) {
 	t.Parallel()
-	for _, f := range []lab.Firmware{lab.PlainPXE, lab.UEFIHTTP, lab.SecureBoot} {
+	for _, f := range []lab.Firmware{lab.PlainPXE, lab.UEFIHTTP, lab.SecureBoot, lab.ARM64} {
 		if !named() {
 			continue
 		}
 		t.Run(string(f), func(t *testing.T) {
 			t.Parallel()
 			r := newRack(t, "inst-"+string(f))
-			addDebian(t, r)
+			addImage(t, r, f.Arch())
 			ctx, cancel := context.WithTimeout(t.Context(), installTime)
 			defer cancel()
 			m, err := r.AddMachine(ctx, lab.MachineSpec{Name: "m1", Firmware: f, CPUs: 2, Disks: []lab.DiskSpec{{Size: 4 << 30, Serial: "D1"}}}, 11)

@@ -122,7 +122,7 @@ func (r *Rack) AddImage(ctx context.Context, name string, img lab.Image, progres
 		return err
 	}
 	defer f.Close()
-	_, err = r.Appliance.Client.UploadImage(ctx, name, f, client.Upload{Checksum: "sha256:" + img.SHA256, Size: img.Size, Progress: progress})
+	_, err = r.Appliance.Client.UploadImage(ctx, name, f, client.Upload{Checksum: "sha256:" + img.SHA256, Size: img.Size, Arch: img.Arch, Progress: progress})
 	return err
 }
 
