@@ -32,7 +32,7 @@ func TestMachineARM64(t *testing.T) {
 	if err := json.Unmarshal(m.GetFacts().GetJson(), &f); err != nil {
 		t.Fatal(err)
 	}
-	if f.Firmware != "uefi" || f.SecureBoot != "off" || f.Arch != "arm64" || f.CPUs != 2 || f.MemoryBytes < 400<<20 || f.Vendor != "QEMU" || f.UUID != "f3b0c442-98fc-1c14-9afb-f4c8996fb924" {
+	if f.Firmware != "uefi" || f.SecureBoot != "off" || f.Arch != "arm64" || f.CPUs != 2 || f.CPUModel == "" || f.MemoryBytes < 400<<20 || f.Vendor != "QEMU" || f.UUID != "f3b0c442-98fc-1c14-9afb-f4c8996fb924" {
 		t.Errorf("facts are %+v", f)
 	}
 	if time.Since(f.Collected).Abs() > time.Hour {

@@ -2,6 +2,7 @@ package probe
 
 import (
 	"bytes"
+	"cmp"
 	"io"
 	"io/fs"
 	"path"
@@ -27,7 +28,7 @@ func Facts(root fs.FS, now time.Time) hardware.Facts {
 		ChassisSerial: dmi(root, "chassis_serial"),
 		AssetTag:      assetTag(root),
 		BIOS:          bios(root),
-		CPUModel:      cpuModel(text(root, "proc/cpuinfo")),
+		CPUModel:      cmp.Or(cpuModel(text(root, "proc/cpuinfo")), processor(raw(root, "sys/firmware/dmi/tables/DMI"))),
 		CPUs:          countList(text(root, "sys/devices/system/cpu/online")),
 		Disks:         disks(root),
 		NICs:          nics(root),
