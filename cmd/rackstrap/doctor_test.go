@@ -166,7 +166,7 @@ func TestDoctorFetches(t *testing.T) {
 	}
 	srv, err := tftp.New(tftp.Config{
 		Listen:  netip.MustParseAddrPort("127.0.0.1:0"),
-		Handler: tftpFiles{ipxe.NewTFTPFiles(ipxe.NewAssets(dir), nil, slog.New(slog.DiscardHandler))},
+		Handler: tftpFiles{ipxe.NewTFTPFiles(ipxe.NewAssets(dir), nil, slog.New(slog.DiscardHandler)), nil},
 	})
 	if err != nil {
 		t.Fatal(err)

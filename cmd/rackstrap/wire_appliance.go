@@ -10,6 +10,7 @@ import (
 	"net/netip"
 	"os"
 	"path/filepath"
+	"slices"
 	"sync/atomic"
 	"time"
 
@@ -284,7 +285,7 @@ func (a *appliance) tftpPart(b *httpBoots) (part, error) {
 	if err != nil {
 		return part{}, err
 	}
-	srv, err := tftp.New(tftp.Config{Listen: listen, Handler: tftpFiles{ipxe.NewTFTPFiles(a.assets, b, a.log)}, Observer: meteredTFTP{b.tracker, a.meters}, Log: a.log})
+	srv, err := tftp.New(tftp.Config{Listen: listen, Handler: tftpFiles{ipxe.NewTFTPFiles(a.assets, b, a.log), a.inReach}, Observer: meteredTFTP{b.tracker, a.meters}, Log: a.log})
 	if err != nil {
 		return part{}, err
 	}
@@ -330,11 +331,32 @@ func (a *appliance) ndpPart(t *tracker) (part, error) {
 }
 
 // tftpFiles gives ipxe's files to tftp; the two packages do not know each other.
-type tftpFiles struct{ files *ipxe.TFTPFiles }
+type tftpFiles struct {
+	files *ipxe.TFTPFiles
+	// inReach: nil is everybody.
+	inReach func(netip.Addr) bool
+}
+
+// errOutOfReach is for a request from where no machine of ours can be.
+var errOutOfReach = errors.New("no Subnet record covers the client's address")
 
 // Open implements tftp.Handler.
 func (f tftpFiles) Open(ctx context.Context, client netip.AddrPort, name string) (tftp.File, error) {
+	if f.inReach != nil && !f.inReach(client.Addr()) {
+		return nil, errOutOfReach
+	}
 	return f.files.Open(ctx, client, name)
+}
+
+// inReach reports whether a machine of ours can have the address: one of a Subnet's. TFTP
+// answers a forged request of some bytes with a block, again and again, so it is not to
+// be aimed at others. Where another server does all of DHCP there need be no Subnet.
+func (a *appliance) inReach(client netip.Addr) bool {
+	subnets := a.db.View().Subnets()
+	if !a.c.DHCP.Enabled || len(subnets) == 0 || client.IsLoopback() {
+		return true
+	}
+	return slices.ContainsFunc(subnets, func(s *hardware.Subnet) bool { return s.Spec.Prefix.Contains(client.Unmap()) })
 }
 
 // leaseAdapter is the lease journal as DHCP sees it.
