@@ -17,8 +17,8 @@ const ackLimit = 24 * time.Hour
 // ackReminder is how often the console says what is waited for.
 const ackReminder = time.Minute
 
-// factsLimit is how long a worker that could leave goes on looking at the machine: a
-// disk may not answer at all.
+// factsLimit is how long a worker that could leave goes on looking at the machine, and
+// telling of it: a disk may not answer at all.
 const factsLimit = 30 * time.Second
 
 // leave ends the session once the report of the last action is acknowledged, and what
@@ -29,13 +29,15 @@ func (s *Session) leave(ctx context.Context, seq uint64, what action.After) {
 	remind := time.NewTicker(ackReminder)
 	defer remind.Stop()
 	started := time.Now()
-	facts := s.firstFacts(ctx)
+	if !s.told(ctx) {
+		return
+	}
 	e := End{What: pid1.Restart, Reason: "all actions are done"}
 	if what == action.PowerOff {
 		e.What = pid1.PowerOff
 	}
 	for {
-		waiting, acked := s.out.Waiting(seq, facts)
+		waiting, acked := s.out.Waiting(seq)
 		if !waiting {
 			break
 		}
@@ -56,18 +58,38 @@ func (s *Session) leave(ctx context.Context, seq uint64, what action.After) {
 	s.end(e)
 }
 
-// firstFacts waits until the facts are in the outbox and returns their number; 0: they come
-// too late.
-func (s *Session) firstFacts(ctx context.Context) uint64 {
+// finish ends the session as the appliance wants it.
+func (s *Session) finish(ctx context.Context, e End) {
+	if s.told(ctx) {
+		s.end(e)
+	}
+}
+
+// told waits until the appliance has what was found in the machine, at most for
+// factsLimit; false: ctx is done.
+func (s *Session) told(ctx context.Context) bool {
 	limit := time.NewTimer(factsLimit)
 	defer limit.Stop()
 	select {
-	case n := <-s.looked:
-		return n
+	case <-s.haveFacts:
 	case <-limit.C:
+		return true
 	case <-ctx.Done():
+		return false
 	}
-	return 0
+	for {
+		waiting, acked := s.out.Waiting(s.firstFacts)
+		if !waiting {
+			return true
+		}
+		select {
+		case <-acked:
+		case <-limit.C:
+			return true
+		case <-ctx.Done():
+			return false
+		}
+	}
 }
 
 // waitFor waits until all of g has ended, at most for limit; it says whether it has.

@@ -44,7 +44,8 @@ func TestLeave(t *testing.T) {
 				if tt.found >= 0 {
 					time.AfterFunc(tt.found, func() {
 						n := s.out.Add(&workerpb.Up{Body: &workerpb.Up_Facts{Facts: &workerpb.Facts{}}})
-						s.looked <- n
+						s.firstFacts = n
+						close(s.haveFacts)
 						time.AfterFunc(time.Second, func() { s.out.Ack(n) })
 					})
 				}

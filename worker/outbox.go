@@ -1,7 +1,6 @@
 package worker
 
 import (
-	"slices"
 	"sync"
 
 	"github.com/rackstrap/rackstrap/api/workerpb"
@@ -56,13 +55,13 @@ func (o *outbox) Ack(seq uint64) {
 	}
 }
 
-// Waiting reports whether one of the messages is not acknowledged yet, and gives a
-// channel that is closed at the next acknowledgement.
-func (o *outbox) Waiting(seqs ...uint64) (bool, <-chan struct{}) {
+// Waiting reports whether the message is not acknowledged yet, and gives a channel
+// that is closed at the next acknowledgement.
+func (o *outbox) Waiting(seq uint64) (bool, <-chan struct{}) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	for _, m := range o.pending {
-		if slices.Contains(seqs, m.Seq) {
+		if m.Seq == seq {
 			return true, o.acked
 		}
 	}

@@ -57,10 +57,12 @@ type Session struct {
 	facts sync.Once
 	// enrol: nobody accepted this machine yet, so no action is taken, whoever sends it.
 	enrol atomic.Bool
-	// looked has the number of the facts' first message, once it is in the outbox.
-	looked chan uint64
-	ends   chan End
-	wg     sync.WaitGroup
+	// haveFacts is closed once facts are in the outbox; firstFacts is their number.
+	haveFacts  chan struct{}
+	looked     sync.Once
+	firstFacts uint64
+	ends       chan End
+	wg         sync.WaitGroup
 }
 
 // NewSession makes the worker's key; its error is that of the random source.
@@ -69,7 +71,7 @@ func NewSession(c Config) (*Session, error) {
 	if err != nil {
 		return nil, err
 	}
-	s := &Session{c: c, trust: trust, out: newOutbox(), ends: make(chan End, 1), looked: make(chan uint64, 1)}
+	s := &Session{c: c, trust: trust, out: newOutbox(), ends: make(chan End, 1), haveFacts: make(chan struct{})}
 	s.jobs = &jobs{c: &s.c, out: s.out}
 	s.jobs.stuck = func(reason string) {
 		s.end(End{What: pid1.Restart, Reason: reason + "; the machine restarts to get free of it", Fault: true})
@@ -174,9 +176,9 @@ func (s *Session) handle(ctx context.Context, m *workerpb.Down) {
 	case *workerpb.Down_Finish:
 		switch b.Finish.GetWhat() {
 		case workerpb.Finish_WHAT_REBOOT:
-			s.end(End{What: pid1.Restart, Reason: b.Finish.GetReason()})
+			s.wg.Go(func() { s.finish(ctx, End{What: pid1.Restart, Reason: b.Finish.GetReason()}) })
 		case workerpb.Finish_WHAT_POWER_OFF:
-			s.end(End{What: pid1.PowerOff, Reason: b.Finish.GetReason()})
+			s.wg.Go(func() { s.finish(ctx, End{What: pid1.PowerOff, Reason: b.Finish.GetReason()}) })
 		default:
 			s.c.Say("waiting for work: %s", b.Finish.GetReason())
 		}

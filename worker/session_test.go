@@ -309,7 +309,14 @@ func TestFinish(t *testing.T) {
 		b := newBench(t)
 		k := b.welcome(t)
 		k.send(t, &workerpb.Down{Body: &workerpb.Down_Finish{Finish: &workerpb.Finish{What: workerpb.Finish_WHAT_WAIT, Reason: "later"}}})
+		facts := k.next(t, "facts", func(m *workerpb.Up) bool { return m.GetFacts() != nil })
 		k.send(t, &workerpb.Down{Body: &workerpb.Down_Finish{Finish: &workerpb.Finish{What: what, Reason: "done"}}})
+		select {
+		case e := <-b.ends:
+			t.Fatalf("the machine leaves before the appliance has its facts: %+v", e)
+		default:
+		}
+		k.ack(t, facts.GetSeq())
 		if e := b.ended(t); e.What != want || e.Reason != "done" || e.Fault {
 			t.Errorf("%v ended with %+v", what, e)
 		}

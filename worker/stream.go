@@ -152,10 +152,7 @@ func (s *Session) collect(ctx context.Context) { s.c.Facts(ctx, s.found) }
 func (s *Session) found(f hardware.Facts) {
 	var seq uint64
 	defer func() {
-		select {
-		case s.looked <- seq:
-		default: // more of them, which nobody waits for
-		}
+		s.looked.Do(func() { s.firstFacts = seq; close(s.haveFacts) })
 	}()
 	f.Worker = s.c.Version
 	f.Cap()

@@ -87,6 +87,7 @@ func (c cell) run(t *testing.T) {
 	t.Cleanup(func() {
 		result.Failed = t.Failed()
 		netboots.add(*result)
+		t.Logf("%+v", *result)
 	})
 	r, h := c.rack(t)
 	ctx, cancel := context.WithTimeout(t.Context(), netbootTime)
