@@ -191,12 +191,16 @@ func TestConflicts(t *testing.T) {
 		{"same serial", func(_, o *Facts) { o.Serial = "7xk2z93" }, "duplicate-serial with m2: its serial number 7XK2Z93 is also that of m2"},
 		{"same serial of another vendor", func(_, o *Facts) { o.Serial, o.Vendor = "7XK2Z93", "HPE" }, ""},
 		{"a NIC moved here", func(f, _ *Facts) { f.NICs = append(f.NICs, NICFact{MAC: MAC{0x52, 0x54, 0, 0, 0, 7}}) }, "mac-elsewhere with m2: its NIC 52:54:00:00:00:07 is in the record of m2"},
-		{"another machine", func(f, _ *Facts) {
-			f.UUID, f.Serial, f.ChassisSerial, f.BoardSerial = "4c4c4544-0099-3510-8052-b4c04f564231", "NEW1", "NEW1", "CN2"
+		{
+			"another machine", func(f, _ *Facts) {
+				f.UUID, f.Serial, f.ChassisSerial, f.BoardSerial = "4c4c4544-0099-3510-8052-b4c04f564231", "NEW1", "NEW1", "CN2"
+			},
+			"machine-replaced: its UUID is 4c4c4544-0099-3510-8052-b4c04f564231, was " + uuidA + "; its serial number is NEW1, was 7XK2Z93; its board serial is CN2, was CN1; its chassis serial is NEW1, was 7XK2Z93",
 		},
-			"machine-replaced: its UUID is 4c4c4544-0099-3510-8052-b4c04f564231, was " + uuidA + "; its serial number is NEW1, was 7XK2Z93; its board serial is CN2, was CN1; its chassis serial is NEW1, was 7XK2Z93"},
-		{"mainboard changed", func(f, _ *Facts) { f.UUID, f.BoardSerial = "4c4c4544-0099-3510-8052-b4c04f564231", "CN2" },
-			"machine-replaced: its UUID is 4c4c4544-0099-3510-8052-b4c04f564231, was " + uuidA + "; its board serial is CN2, was CN1; the same: serial number, chassis serial"},
+		{
+			"mainboard changed", func(f, _ *Facts) { f.UUID, f.BoardSerial = "4c4c4544-0099-3510-8052-b4c04f564231", "CN2" },
+			"machine-replaced: its UUID is 4c4c4544-0099-3510-8052-b4c04f564231, was " + uuidA + "; its board serial is CN2, was CN1; the same: serial number, chassis serial",
+		},
 		{"UUID read the other way round", func(f, _ *Facts) { f.UUID = swapped(uuidA) }, ""},
 		{"board alone", func(f, _ *Facts) { f.BoardSerial = "CN2" }, ""},
 		{"nothing known any more", func(f, _ *Facts) { f.UUID, f.Serial, f.BoardSerial, f.ChassisSerial = "", "None", "", "" }, ""},

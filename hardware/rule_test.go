@@ -40,7 +40,8 @@ func TestJudge(t *testing.T) {
 		{"no rules", nil, Verdict{}},
 		{"every machine", []*Rule{rule("a", RuleSpec{Match: RuleMatch{All: true}, Accept: true})}, Verdict{Rules: []string{"a"}, Accept: true}},
 		{
-			"an empty match that was not refused", []*Rule{rule("a", RuleSpec{Accept: true})},
+			"an empty match that was not refused",
+			[]*Rule{rule("a", RuleSpec{Accept: true})},
 			Verdict{Against: map[string]string{"a": "it asks for nothing and does not say all: true"}},
 		},
 		{
@@ -56,7 +57,8 @@ func TestJudge(t *testing.T) {
 			},
 		},
 		{
-			"a label that the machine has stays", []*Rule{rule("a", RuleSpec{Match: RuleMatch{All: true}, Labels: map[string]string{"rack": "r9", "new": "1"}})},
+			"a label that the machine has stays",
+			[]*Rule{rule("a", RuleSpec{Match: RuleMatch{All: true}, Labels: map[string]string{"rack": "r9", "new": "1"}})},
 			Verdict{Rules: []string{"a"}, Labels: label("new", "1"), LeftOut: []string{"rule a: label rack=r9: the machine has rack=r1 already"}},
 		},
 		{
@@ -154,8 +156,13 @@ func TestJudgeOrder(t *testing.T) {
 	t.Parallel()
 	rnd := rand.New(rand.NewPCG(1, 2))
 	matches := []RuleMatch{
-		{All: true}, {Selector: "a=1"}, {Selector: "!b"}, {Selector: "c notin (2)"}, {Subnet: "rack1"},
-		{Facts: map[string]string{"vendor": "dell*"}}, {Facts: map[string]string{"vendor": "hp*"}},
+		{All: true},
+		{Selector: "a=1"},
+		{Selector: "!b"},
+		{Selector: "c notin (2)"},
+		{Subnet: "rack1"},
+		{Facts: map[string]string{"vendor": "dell*"}},
+		{Facts: map[string]string{"vendor": "hp*"}},
 	}
 	for range 500 {
 		var rules []*Rule

@@ -31,6 +31,7 @@ func (b oneMachine) Script(_ context.Context, m hardware.MAC, _ netip.Addr) (ipx
 		HTTP: netip.MustParseAddrPort("10.0.0.1:7080"), Arch: "amd64",
 	}, hardware.ReasonSentToDisk
 }
+
 func (b oneMachine) Asks(context.Context, netip.Addr) (hardware.MAC, bool) {
 	return b.mac, true
 }

@@ -60,8 +60,10 @@ func scriptCases() map[string]scriptCase {
 			in.KernelArgs = []string{"nomodeset", "pci=realloc=on,noaer", "x=*?[a-z]!~^@%:(,)+"}
 		})},
 		"arm64": {in: with(func(in *ScriptInput) { in.Arch, in.Firmware = "arm64", hardware.FirmwareUEFIARM })},
-		"refused-machine": {in: with(func(in *ScriptInput) { in.Firmware = hardware.FirmwareUEFIARM }),
-			err: "spec.arch: the record says amd64, and the firmware is of an arm64 machine (set spec.arch: arm64)"},
+		"refused-machine": {
+			in:  with(func(in *ScriptInput) { in.Firmware = hardware.FirmwareUEFIARM }),
+			err: "spec.arch: the record says amd64, and the firmware is of an arm64 machine (set spec.arch: arm64)",
+		},
 		"arm64-disk": {in: with(func(in *ScriptInput) {
 			in.Arch, in.Next = "arm64", hardware.Next{Target: hardware.TargetDisk, Reason: hardware.ReasonNothingToDo}
 		})},

@@ -42,7 +42,7 @@ func (d *ipmi) Close() error { return d.f.Close() }
 type ipmiAddr struct {
 	kind    int32
 	channel int16
-	data    [34]byte
+	_       [34]byte // of other kinds of address
 }
 
 type ipmiMsg struct {

@@ -273,7 +273,6 @@ func TestDiscoveredByRule(t *testing.T) {
 		t.Fatalf("%+v", h.Status)
 	}
 	// given back, it is not installed again
-
 }
 
 func TestRuleThatCannotProvision(t *testing.T) {

@@ -74,7 +74,9 @@ func newDiscovery(t *testing.T, name string) *discovery {
 	ready := make(chan struct{})
 	go func() {
 		ended <- runAll(ctx, []part{
-			{name: "store", run: a.db.Run}, {name: "recorder", run: a.recorder.Run}, {name: "engine", run: a.engine.Run, ready: a.engine.Ready()},
+			{name: "store", run: a.db.Run},
+			{name: "recorder", run: a.recorder.Run},
+			{name: "engine", run: a.engine.Run, ready: a.engine.Ready()},
 			{name: "dhcp", run: srv.Run, ready: srv.Ready()},
 			{name: "worker", run: func(ctx context.Context) error { return grpc.Serve(ctx, tcp) }},
 		}, func() { close(ready) })
