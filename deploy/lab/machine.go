@@ -98,6 +98,9 @@ func (m *Machine) makeFiles(ctx context.Context) error {
 // Name is the machine's name in the lab.
 func (m *Machine) Name() string { return m.spec.Name }
 
+// Firmware is what starts it.
+func (m *Machine) Firmware() Firmware { return m.spec.Firmware }
+
 // MAC is the hardware address of its network card.
 func (m *Machine) MAC() net.HardwareAddr { return m.spec.MAC }
 

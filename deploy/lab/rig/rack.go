@@ -159,6 +159,7 @@ func (r *Rack) Hardware(m *lab.Machine, n int) *hardware.Hardware {
 		Spec: hardware.Spec{
 			Interfaces: []hardware.NIC{{MAC: hardware.MAC(m.MAC()), Addresses: []netip.Prefix{netip.PrefixFrom(r.Addr(n), r.Lab.Subnet().Bits())}}},
 			SSHKeys:    []string{r.Key.Line},
+			Arch:       m.Firmware().Arch(),
 			Power:      r.Power.Control(),
 		},
 	}

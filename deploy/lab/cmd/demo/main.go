@@ -119,8 +119,8 @@ type demo struct {
 
 // prepare builds the image and the lab, starts the appliance and fills its records.
 func (d *demo) prepare(ctx context.Context, dir, bin string) (err error) {
-	d.say.step("the OS image: Debian 12, built once with mmdebstrap and kept in the cache")
-	if d.image, err = lab.DebianImage(ctx, "", d.say.note); err != nil {
+	d.say.step("the OS image: Debian 12 for " + d.firmware.Arch() + ", built once with mmdebstrap and kept in the cache")
+	if d.image, err = lab.DebianImageFor(ctx, d.firmware.Arch(), "", d.say.note); err != nil {
 		return err
 	}
 	d.say.step("a LAN in a network namespace, and the appliance on it")
