@@ -227,7 +227,7 @@ func (h *handler) pace(w *sender, r *http.Request, name string, size int64) (don
 	if r.Method != http.MethodGet || size < turnFrom {
 		return func() {}
 	}
-	w.turn, w.ctx = h.gate.join(), r.Context()
+	w.turn, w.ctx = h.gate.join(client(r)), r.Context()
 	if !isClosed(w.turn.come()) {
 		h.observe(r, Observation{Reason: hardware.ReasonPaced, Detail: name})
 	}

@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"net"
 	"net/http"
+	"net/netip"
+	"slices"
 	"strings"
 	"sync"
 	"syscall"
@@ -36,31 +38,43 @@ const (
 	// it: machines that are switched off must not keep the others waiting.
 	turnChunk    = 256 << 10
 	turnPatience = 5 * time.Second
+	// A turn ends after turnTime where somebody waits, and goes on from the end of the
+	// line: machines behind a thin line, all of which are slow, must not keep the others
+	// waiting for as long as they load.
+	turnTime = 15 * time.Second
+	// perClient is how many turns one address has at most. A machine needs one; many
+	// requests must not be a way to get all of them.
+	perClient = 2
 	// Who waits is sent trickle bytes, and again every trickleEvery: clients that hear
 	// nothing give up, and iPXE asked to come back (503) would lose its place.
 	trickle      = 1024
 	trickleEvery = 2 * time.Second
 )
 
-// gate hands out turns in the order in which they were asked for.
+// gate hands out turns in the order in which they were asked for, at most perClient to
+// one client at a time.
 type gate struct {
 	mu    sync.Mutex
 	free  int
 	queue []*turn
+	held  map[netip.Addr]int // turns by client; without those that have none
 }
 
 // turn is one download's place in a gate.
 type turn struct {
-	gate *gate
-	mu   *sync.Mutex // the gate's
-	// ready is closed when the turn has come; a lapsed turn has another one. Guarded by mu.
+	gate   *gate
+	client netip.Addr
+	mu     *sync.Mutex // the gate's
+	// ready is closed when the turn has come; one that was taken back has another one.
+	// Guarded by mu.
 	ready chan struct{}
-	has   bool // guarded by mu
+	has   bool      // guarded by mu
+	since time.Time // of having it; guarded by mu
 }
 
-// join asks for a turn; leave must be called.
-func (g *gate) join() *turn {
-	t := &turn{gate: g, mu: &g.mu}
+// join asks for a turn for a client; leave must be called.
+func (g *gate) join(client netip.Addr) *turn {
+	t := &turn{gate: g, client: client, mu: &g.mu}
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	t.ask()
@@ -70,32 +84,53 @@ func (g *gate) join() *turn {
 // ask takes a free turn or lines up. The caller holds mu.
 func (t *turn) ask() {
 	t.ready = make(chan struct{})
-	if t.gate.free > 0 {
-		t.gate.free--
-		t.has = true
-		close(t.ready)
-		return
-	}
 	t.gate.queue = append(t.gate.queue, t)
+	t.gate.next()
 }
 
-// next gives the turn of one that leaves to the first in line. The caller holds mu.
+// next gives a free turn to the first in line who may have one more. The caller holds mu.
 func (g *gate) next() {
-	if len(g.queue) == 0 {
-		g.free++
+	i := slices.IndexFunc(g.queue, func(t *turn) bool { return g.held[t.client] < perClient })
+	if g.free == 0 || i < 0 {
 		return
 	}
-	t := g.queue[0]
-	g.queue = g.queue[1:]
-	t.has = true
+	t := g.queue[i]
+	g.queue = slices.Delete(g.queue, i, i+1)
+	if g.held == nil {
+		g.held = map[netip.Addr]int{}
+	}
+	g.free--
+	g.held[t.client]++
+	t.has, t.since = true, time.Now()
 	close(t.ready)
 }
 
-// come returns what is closed when it is this one's turn. A turn that lapsed is asked
-// for again, behind the others.
+// give gives the turn back, to the first who may have it. The caller holds mu.
+func (t *turn) give() {
+	g := t.gate
+	t.has = false
+	g.free++
+	if g.held[t.client]--; g.held[t.client] == 0 {
+		delete(g.held, t.client)
+	}
+	g.next()
+}
+
+// wanted reports whether somebody in line could have this turn. The caller holds mu.
+func (t *turn) wanted() bool {
+	return slices.ContainsFunc(t.gate.queue, func(w *turn) bool {
+		return w.client == t.client || t.gate.held[w.client] < perClient
+	})
+}
+
+// come returns what is closed when it is this one's turn. Who has had its turn for
+// turnTime, or lost it, lines up behind the others.
 func (t *turn) come() <-chan struct{} {
 	t.mu.Lock()
 	defer t.mu.Unlock()
+	if t.has && time.Since(t.since) >= turnTime && t.wanted() {
+		t.give()
+	}
 	if !t.has && isClosed(t.ready) {
 		t.ask()
 	}
@@ -107,8 +142,7 @@ func (t *turn) lapse() {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if t.has {
-		t.has = false
-		t.gate.next()
+		t.give()
 	}
 }
 
@@ -117,11 +151,8 @@ func (t *turn) leave() {
 	t.lapse()
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	for i, w := range t.gate.queue {
-		if w == t {
-			t.gate.queue = append(t.gate.queue[:i:i], t.gate.queue[i+1:]...)
-			return
-		}
+	if i := slices.Index(t.gate.queue, t); i >= 0 {
+		t.gate.queue = slices.Delete(t.gate.queue, i, i+1)
 	}
 }
 

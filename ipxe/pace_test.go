@@ -1,10 +1,12 @@
 package ipxe
 
 import (
+	"fmt"
 	"io"
 	"net"
 	"net/http"
 	"net/http/httptest"
+	"net/netip"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -18,13 +20,13 @@ import (
 
 const kernelSize = 3 << 20
 
-// rackHandler serves a kernel of kernelSize, to one machine at a time.
-func rackHandler(t *testing.T) (http.Handler, *fakeBackend) {
+// rackHandler serves a kernel of kernelSize, to so many machines at a time.
+func rackHandler(t *testing.T, turns int) (http.Handler, *fakeBackend) {
 	t.Helper()
 	dir := t.TempDir()
 	write(t, dir, "boot/vmlinuz-amd64", strings.Repeat("k", kernelSize))
 	b := newFakeBackend(t, "")
-	return NewHandler(newAssets(builtin(), dir), b, Pacing{Turns: 1}, quiet()), b
+	return NewHandler(newAssets(builtin(), dir), b, Pacing{Turns: turns}, quiet()), b
 }
 
 // pipeWriter is a ResponseWriter that sends the body alone.
@@ -44,13 +46,13 @@ type machine struct {
 }
 
 // boot starts a download inside a synctest bubble; read takes the body.
-func boot(t *testing.T, h http.Handler, read func(io.Reader)) *machine {
+func boot(t *testing.T, h http.Handler, from string, read func(io.Reader)) *machine {
 	ours, theirs := net.Pipe()
 	m := &machine{done: make(chan struct{})}
 	go func() {
 		defer ours.Close()
 		req := httptest.NewRequest(http.MethodGet, "/boot/vmlinuz-amd64", nil).WithContext(t.Context())
-		req.RemoteAddr = "127.0.0.1:9"
+		req.RemoteAddr = from + ":9"
 		h.ServeHTTP(&pipeWriter{Conn: ours, header: http.Header{}}, req)
 	}()
 	go func() {
@@ -82,10 +84,10 @@ func slowly(r io.Reader) {
 func TestTurns(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		h, b := rackHandler(t)
-		first := boot(t, h, slowly)
-		second := boot(t, h, all)
-		for i := range int64(10) {
+		h, b := rackHandler(t, 1)
+		first := boot(t, h, "127.0.0.1", slowly)
+		second := boot(t, h, "127.0.0.1", all)
+		for i := range int64(turnTime / trickleEvery) {
 			if took := second.took.Load(); took != (i+1)*trickle {
 				t.Fatalf("after %d waits the second machine has %d bytes", i, took)
 			}
@@ -119,10 +121,10 @@ func TestTurns(t *testing.T) {
 func TestTurnLapses(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		h, _ := rackHandler(t)
+		h, _ := rackHandler(t, 1)
 		wake := make(chan struct{})
-		dead := boot(t, h, func(r io.Reader) { <-wake; all(r) })
-		next := boot(t, h, slowly)
+		dead := boot(t, h, "10.0.0.2", func(r io.Reader) { <-wake; all(r) })
+		next := boot(t, h, "10.0.0.3", slowly)
 		start := time.Now()
 		time.Sleep(turnPatience)
 		close(wake) // in the middle of the other's turn
@@ -142,7 +144,8 @@ func TestTurnLapses(t *testing.T) {
 func TestTurnsAreGivenBack(t *testing.T) {
 	t.Parallel()
 	g := gate{free: 1}
-	a, b, c := g.join(), g.join(), g.join()
+	who := netip.MustParseAddr("10.0.0.2")
+	a, b, c := g.join(who), g.join(who), g.join(who)
 	b.leave() // while it waits
 	a.leave()
 	if !isClosed(c.come()) {
@@ -151,9 +154,83 @@ func TestTurnsAreGivenBack(t *testing.T) {
 	c.lapse()
 	c.leave()
 	c.leave()
-	if g.free != 1 || len(g.queue) != 0 {
-		t.Errorf("%d turns free, %d in line", g.free, len(g.queue))
+	if g.free != 1 || len(g.queue) != 0 || len(g.held) != 0 {
+		t.Errorf("%d turns free, %d in line, %v held", g.free, len(g.queue), g.held)
 	}
+}
+
+// One client has two turns at once and no more, though others are free; that keeps
+// nobody else waiting.
+func TestTurnsOfOneClient(t *testing.T) {
+	t.Parallel()
+	g := gate{free: 4}
+	one, two := netip.MustParseAddr("10.0.0.2"), netip.MustParseAddr("10.0.0.3")
+	a, b, c, d := g.join(one), g.join(one), g.join(one), g.join(one)
+	if !isClosed(a.come()) || !isClosed(b.come()) || isClosed(c.come()) || isClosed(d.come()) {
+		t.Error("four downloads of one client do not have two turns")
+	}
+	if !isClosed(g.join(two).come()) {
+		t.Error("another client waits, though turns are free")
+	}
+	b.leave()
+	if !isClosed(c.come()) || isClosed(d.come()) {
+		t.Error("the turn that the client gave back is not its next download's")
+	}
+	a.lapse()
+	if isClosed(a.come()) || !isClosed(d.come()) {
+		t.Error("the turn that lapsed is not its next download's")
+	}
+}
+
+// A rack behind a thin line holds every turn, each machine just not too slow to lose its
+// own: one that is near gets a turn all the same, and none of them is cut off.
+func TestSlowRack(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		const turns = 4
+		h, _ := rackHandler(t, turns)
+		var rack []*machine
+		for i := range turns {
+			rack = append(rack, boot(t, h, fmt.Sprintf("10.1.0.%d", i+1), slowly))
+		}
+		start := time.Now()
+		near := boot(t, h, "10.0.0.2", all)
+		<-near.done
+		if took := time.Since(start); took > turnTime+turnPatience {
+			t.Errorf("the machine that is near was done after %s", took)
+		}
+		for i, m := range append(rack, near) {
+			<-m.done
+			synctest.Wait()
+			if took := m.took.Load(); took != kernelSize {
+				t.Errorf("machine %d has %d of %d bytes", i, took, kernelSize)
+			}
+		}
+	})
+}
+
+// One client asks as often as it may have connections, and takes each file slowly.
+func TestGreedyClient(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		h, _ := rackHandler(t, 4)
+		var greedy []*machine
+		for range 8 {
+			greedy = append(greedy, boot(t, h, "10.0.0.2", slowly))
+		}
+		start := time.Now()
+		<-boot(t, h, "10.0.0.3", all).done
+		if took := time.Since(start); took != 0 {
+			t.Errorf("another client waited for %s", took)
+		}
+		for i, m := range greedy {
+			<-m.done
+			synctest.Wait()
+			if took := m.took.Load(); took != kernelSize {
+				t.Errorf("download %d has %d of %d bytes", i, took, kernelSize)
+			}
+		}
+	})
 }
 
 // The kernel holds back what goes to iPXE, and nothing else on the same connection.
