@@ -69,7 +69,7 @@ lab: deps-lab build ## every firmware on every network, to the worker and to an 
 	@rm -f bin/lab.txt bin/lab.json
 	@test -n '$(filter command line,$(origin LAB))' || RACKSTRAP_TEST_NOSKIP=1 $(GO) test -count=1 -timeout 20m -tags lab_image -run Image ./deploy/lab
 	@RACKSTRAP_TEST_NOSKIP=1 RACKSTRAP_BIN=$(CURDIR)/bin/rackstrap RACKSTRAP_LAB_TABLE=$(CURDIR)/bin/lab \
-		$(GO) test -count=1 -timeout 60m -parallel 2 -run '$(LAB)' ./deploy/lab/e2e || failed=$$?; cat bin/lab.txt; exit $${failed:-0}
+		$(GO) test -count=1 -timeout 60m -parallel 2 -run '$(LAB)' ./deploy/lab/e2e || failed=$$?; cat bin/lab.txt 2>/dev/null || true; exit $${failed:-0}
 
 .PHONY: bench
 bench: deps-lab build ## side by side with the peers, as ratios

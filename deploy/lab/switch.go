@@ -117,6 +117,15 @@ func (m *Machine) flapAtReset(q *qmpConn) {
 	}
 }
 
+// LostFrames counts what the machine's cable lost since it was plugged in. The machine
+// must be at a switch.
+func (m *Machine) LostFrames() (int, error) {
+	if m.plug == nil {
+		return 0, fmt.Errorf("machine %s: is not at a switch (give it a Port)", m.spec.Name)
+	}
+	return m.plug.sw.Lost(m.plug.port)
+}
+
 // FlapLink takes the machine's link down and up for a moment, as a driver does that
 // takes the card over. The machine must be at a switch.
 func (m *Machine) FlapLink() error {

@@ -64,8 +64,15 @@ func TestSlowLinks(t *testing.T) {
 				t.Fatal(err)
 			}
 			t.Logf("the worker called %.0f s after power-on, %.0f s after its own start", ev.First.Sub(m.PoweredOn()).Seconds(), ev.First.Sub(began).Seconds())
-			if early := tt.port.Blocked; ev.First.Sub(began) < early {
+			early := tt.port.Blocked
+			if tt.port.LACP != nil {
+				early = tt.port.LACP.Fallback
+			}
+			if ev.First.Sub(began) < early {
 				t.Errorf("the worker called %v after the link came up, through a port that is closed for %v", ev.First.Sub(began), early)
+			}
+			if lost, err := m.LostFrames(); err != nil || (lost > 0) != (tt.port.Loss > 0) {
+				t.Errorf("the cable that loses %v of its frames lost %d, %v", tt.port.Loss, lost, err)
 			}
 			if _, err := r.AwaitReason(ctx, m.Name(), hardware.ReasonWorkflowSucceeded, ""); err != nil {
 				t.Fatal(err)

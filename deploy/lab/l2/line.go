@@ -12,6 +12,7 @@ type Line struct {
 	rate   int64
 	chance *rand.Rand
 	free   time.Time // when the frame before this has left
+	lost   int       // frames
 }
 
 // newLine is the direction (0 or 1) of a port's cable.
@@ -30,6 +31,7 @@ func (l *Line) Send(now time.Time, size int) (time.Time, bool) {
 		now = l.free
 	}
 	if l.loss > 0 && l.chance.Float64() < l.loss {
+		l.lost++
 		return time.Time{}, false
 	}
 	return now.Add(l.delay), true

@@ -87,6 +87,13 @@ func (s *Switch) Forwards(port int) (ok bool, why string, err error) {
 	return ok, why, err
 }
 
+// Lost counts the frames that the port's cable lost in both directions since it was
+// plugged in.
+func (s *Switch) Lost(port int) (n int, err error) {
+	err = s.do(func(time.Time) { n = s.ports[port].in.lost + s.ports[port].out.lost })
+	return n, err
+}
+
 // Capture writes what comes in at the ports and leaves by them to w, in pcap format,
 // from now on: as the switch sees it, so without what the cables lose.
 func (s *Switch) Capture(w io.Writer) error {
