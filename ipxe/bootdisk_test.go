@@ -86,8 +86,12 @@ func TestBootDiskIsTheSame(t *testing.T) {
 		}
 		return s
 	}
-	if sum("10.0.0.1") != sum("10.0.0.1") || sum("10.0.0.1") == sum("10.0.0.2") {
-		t.Error("the checksums are not those of what is on the disk")
+	first, again, other := sum("10.0.0.1"), sum("10.0.0.1"), sum("10.0.0.2")
+	if first != again {
+		t.Errorf("the same disk has the checksums %s and %s", first, again)
+	}
+	if first == other {
+		t.Errorf("disks with two addresses have the same checksum %s", first)
 	}
 }
 
