@@ -59,8 +59,9 @@ func NextBoot(h *hardware.Hardware, c Circumstances) hardware.Next {
 // boot that ended there is followed by one through the other chain. Of a machine that
 // we know nothing of we suppose the worst: shim and GRUB start under both.
 //
-// proxied: another server gives the addresses. GRUB goes by that one's next-server and
-// ends at its prompt where that is not us (ADR 17), so it is not tried on a guess.
+// proxied: another server gives the addresses. After PXE, GRUB goes by that one's
+// next-server and ends at its prompt where that is not us (ADR 17), so it is not tried
+// on a guess. The disk for UEFI HTTP boot holds our address.
 func PickChain(h *hardware.Hardware, fw hardware.Firmware, before *hardware.Boot, proxied bool) (hardware.Chain, string) {
 	switch fw {
 	case hardware.FirmwareUEFIARM, hardware.FirmwareHTTPARM:
@@ -91,7 +92,7 @@ func PickChain(h *hardware.Hardware, fw hardware.Firmware, before *hardware.Boot
 		return hardware.ChainIPXE, "the firmware took shim the last time and did not start it"
 	case ours && before.Phase > hardware.PhaseProgram && before.Next.Scope != hardware.ScopeEnrol:
 		return before.Chain, "that is what it started the last time"
-	case unknown && fw == hardware.FirmwareUEFI && !proxied:
+	case unknown && (fw == hardware.FirmwareHTTP || !proxied):
 		return hardware.ChainGRUB, "nothing is known of the machine's Secure Boot"
 	}
 	return hardware.ChainIPXE, ""

@@ -107,7 +107,10 @@ func TestPickChain(t *testing.T) {
 		{"the record says off", machine(hardware.SecureBootOff, &hardware.Facts{SecureBoot: "on"}, ""), pxe, nil, ipxe, false},
 		{"the record says auto", machine(hardware.SecureBootAuto, &hardware.Facts{SecureBoot: "on"}, ""), pxe, nil, grub, true},
 		{"a stranger", nil, pxe, nil, grub, true},
-		{"a stranger over HTTP", nil, http, nil, ipxe, false},
+		{"a stranger over HTTP", nil, http, nil, grub, true},
+		{"a pending machine without facts over HTTP", pending, http, nil, grub, true},
+		{"a stranger over HTTP whose shim was not started", nil, http, seen(http, grub, hardware.PhaseProgram, enrol), ipxe, true},
+		{"UEFI over HTTP", fresh, http, nil, ipxe, false},
 		{"a pending machine without facts", pending, pxe, nil, grub, true},
 		{"iPXE was taken and not started", known, pxe, seen(pxe, ipxe, hardware.PhaseProgram, work), grub, true},
 		{"iPXE was not taken to its end", known, pxe, seen(pxe, ipxe, hardware.PhaseAddress, work), ipxe, false},
@@ -129,9 +132,11 @@ func TestPickChain(t *testing.T) {
 			t.Errorf("%s: %s (%q), want %s", tt.name, got, why, tt.want)
 		}
 	}
-	// GRUB beside another DHCP server may end at its prompt
-	if got, _ := PickChain(nil, pxe, nil, true); got != ipxe {
-		t.Errorf("beside another DHCP server a machine that nobody knows is sent %s", got)
+	// GRUB beside another DHCP server may end at its prompt after PXE
+	for fw, want := range map[hardware.Firmware]hardware.Chain{pxe: ipxe, http: grub} {
+		if got, _ := PickChain(nil, fw, nil, true); got != want {
+			t.Errorf("beside another DHCP server a machine that nobody knows is sent %s over %s", got, fw)
+		}
 	}
 }
 
