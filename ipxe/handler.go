@@ -1,10 +1,7 @@
 package ipxe
 
 import (
-	"bytes"
 	"context"
-	"crypto/sha256"
-	"encoding/hex"
 	"errors"
 	"fmt"
 	"io"
@@ -40,7 +37,6 @@ type handler struct {
 //	/ipxe/{program}               boot programs, and boot disks made of them
 //	/ipxe/…/autoexec.ipxe         the boot script of whoever asks, for iPXE 2
 //	/boot/{file}                  kernel and initramfs
-//	/grub/…                       what GRUB asks for by TFTP too, where it has HTTP
 //	/images/{sha256}              kept images
 //
 // GET and HEAD only. A MAC that no record has gets status 200 and a script that
@@ -60,8 +56,6 @@ func newHandler(assets *Assets, backend Backend, pacing Pacing, log *slog.Logger
 	r.Get("/ipxe/script/{mac}/auto.ipxe", h.serve(h.script))
 	r.Get("/ipxe/*", h.serve(h.program))
 	r.Get("/boot/{file}", h.serve(h.bootFile))
-	r.Get("/grub/grub.cfg", h.serve(h.grubConfig))
-	r.Get("/grub/machine/{mac}", h.serve(h.grubMachine))
 	r.Get("/images/{digest}", h.serve(h.image))
 	r.NotFound(h.serve(func(w *sender, r *http.Request) error {
 		return h.refuse(w, r, r.URL.Path, fs.ErrNotExist)
@@ -100,9 +94,6 @@ func (h *handler) sendScript(w *sender, r *http.Request, mac hardware.MAC, write
 	if !in.HTTP.IsValid() {
 		in.HTTP = local(r)
 	}
-	if in.Next.Target == hardware.TargetCustom && strings.HasPrefix(r.URL.Path, "/grub/") {
-		reason = hardware.ReasonOwnNeedsIPXE
-	}
 	body, err := write(in)
 	w.Header().Set("Content-Type", "text/plain; charset=utf-8")
 	w.Header().Set("Content-Length", fmt.Sprint(len(body)))
@@ -115,36 +106,6 @@ func (h *handler) sendScript(w *sender, r *http.Request, mac hardware.MAC, write
 		h.observe(r, Observation{MAC: mac, Reason: reason, Bytes: int64(len(body)), Took: time.Since(start)})
 	}
 	return err
-}
-
-// grubConfig serves the first file that GRUB asks for.
-func (h *handler) grubConfig(w *sender, r *http.Request) error {
-	f, err := h.assets.Open("grub/grub.cfg")
-	if err == nil {
-		defer f.Close()
-		_, err = h.send(w, r, "grub/grub.cfg", f)
-		return err
-	}
-	if !errors.Is(err, fs.ErrNotExist) {
-		return h.refuse(w, r, "grub/grub.cfg", err)
-	}
-	body := GrubConfig()
-	sum := sha256.Sum256(body)
-	w.Header().Set("Cache-Control", "no-cache")
-	h.content(w, r, "grub/grub.cfg", hex.EncodeToString(sum[:]), time.Time{}, bytes.NewReader(body))
-	return nil
-}
-
-// grubMachine serves a machine's commands for GRUB.
-func (h *handler) grubMachine(w *sender, r *http.Request) error {
-	mac, err := hardware.ParseMAC(param(r, "mac"))
-	switch {
-	case param(r, "mac") == anyMachine:
-		mac, _ = h.backend.Asks(r.Context(), client(r))
-	case err != nil:
-		return h.refuse(w, r, r.URL.Path, fs.ErrNotExist)
-	}
-	return h.sendScript(w, r, mac, GrubHTTP)
 }
 
 // program serves a boot program. shim asks for its next stage beside itself.

@@ -37,7 +37,7 @@ func requests(script, unknown string) map[string]request {
 		body, _ := write(workerInput())
 		return int64(len(body))
 	}
-	autoexecSize, grubSize := count(Autoexec), count(GrubHTTP)
+	autoexecSize := count(Autoexec)
 	const program, kernel = "embedded snponly.efi", "embedded vmlinuz-amd64"
 	rng := http.Header{"Range": {"bytes=2-5"}}
 	return map[string]request{
@@ -58,10 +58,7 @@ func requests(script, unknown string) map[string]request {
 		"autoexec":          {path: "/ipxe/autoexec.ipxe", status: 200, prefix: "#!ipxe\n# Rackstrap: an iPXE that reads autoexec.ipxe", seen: []Observation{{MAC: mac, Reason: hardware.ReasonScriptSent, Bytes: autoexecSize}}},
 		"autoexec, beside":  {path: "/ipxe/vendor//autoexec.ipxe", status: 200, prefix: "#!ipxe\n# Rackstrap: an iPXE that reads autoexec.ipxe", seen: []Observation{{MAC: mac, Reason: hardware.ReasonScriptSent, Bytes: autoexecSize}}},
 		"autoexec, HEAD":    {method: "HEAD", path: "/ipxe/autoexec.ipxe", status: 200},
-		"grub.cfg":          {path: "/grub/grub.cfg", status: 200, body: string(GrubConfig())},
-		"GRUB":              {path: "/grub/machine/52:54:00:12:34:56", status: 200, prefix: "# Rackstrap boot script: m1", seen: []Observation{{MAC: mac, Reason: hardware.ReasonScriptSent, Bytes: grubSize}}},
-		"GRUB, whoever":     {path: "/grub/machine/auto", status: 200, prefix: "# Rackstrap boot script: m1", seen: []Observation{{MAC: mac, Reason: hardware.ReasonScriptSent, Bytes: grubSize}}},
-		"GRUB, bad MAC":     {path: "/grub/machine/x", status: 404, prefix: "no such file", seen: refused(hardware.ReasonFileNotFound, "/grub/machine/x")},
+		"GRUB":              {path: "/grub/machine/52:54:00:12:34:56", status: 404, prefix: "no such file", seen: refused(hardware.ReasonFileNotFound, "/grub/machine/52:54:00:12:34:56")},
 		"GRUB, modules":     {path: "/grub/x86_64-efi/fs.lst", status: 404, prefix: "no such file"},
 		"program, kernel":   {path: "/ipxe/vmlinuz-amd64", status: 404, prefix: "no such file", seen: refused(hardware.ReasonFileNotFound, "vmlinuz-amd64")},
 		"program, README":   {path: "/ipxe/README.md", status: 404, prefix: "no such file", seen: refused(hardware.ReasonFileNotFound, "README.md")},
@@ -155,7 +152,7 @@ func checkHeaders(t *testing.T, tc request, res *http.Response) {
 	}
 	cache := res.Header.Get("Cache-Control")
 	switch {
-	case strings.Contains(tc.path, "/script/"), strings.Contains(tc.path, "/machine/"), strings.Contains(tc.path, "autoexec"):
+	case strings.Contains(tc.path, "/script/"), strings.Contains(tc.path, "autoexec"):
 		if cache != "no-store" {
 			t.Errorf("Cache-Control %q", cache)
 		}

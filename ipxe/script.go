@@ -41,8 +41,6 @@ type ScriptInput struct {
 	KernelArgs []string
 	// Own is what the record boots instead; needed where Next is TargetCustom.
 	Own *hardware.OwnScript
-
-	byHTTP bool // see GrubHTTP
 }
 
 // Script is the machine's boot script for iPXE. It always is one: where a value
@@ -65,13 +63,6 @@ func Autoexec(in ScriptInput) ([]byte, error) {
 // Grub is the machine's commands for GRUB, as [GrubConfig] asks for them. Result
 // and error are like those of [Script].
 func Grub(in ScriptInput) ([]byte, error) { return render(in, "grub") }
-
-// GrubHTTP is [Grub] for a GRUB that takes kernel and initramfs by HTTP; the one that
-// Debian signed cannot.
-func GrubHTTP(in ScriptInput) ([]byte, error) {
-	in.byHTTP = true
-	return render(in, "grub")
-}
 
 // GrubConfig is grub/grub.cfg, the same for all machines: it hands over to
 // grub/machine/<MAC>.
@@ -108,7 +99,6 @@ type view struct {
 	Title, Machine, MAC, Why string
 	Base, Script             string // URLs
 	Host, Files              string // our address; GRUB's prefix of files at it
-	Protocol                 string // TFTP or HTTP
 	Kernel, Initramfs        string // file names
 	Args                     string // kernel command line
 	Words                    []string
@@ -202,10 +192,7 @@ func (v *view) addServer(in *ScriptInput) error {
 	v.Base = "http://" + in.HTTP.String()
 	v.Script = v.Base + ScriptPath(in.MAC)
 	v.Host = a.String()
-	v.Files, v.Protocol = "(tftp,"+v.Host+")/boot/", "TFTP"
-	if in.byHTTP {
-		v.Files, v.Protocol = "(http,"+in.HTTP.String()+")/boot/", "HTTP"
-	}
+	v.Files = "(tftp," + v.Host + ")/boot/"
 	return nil
 }
 

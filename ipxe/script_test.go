@@ -131,14 +131,6 @@ func TestAutoexec(t *testing.T) {
 	golden(t, filepath.Join("testdata", "scripts", "worker.autoexec"), got)
 }
 
-func TestGrubHTTP(t *testing.T) {
-	t.Parallel()
-	got, err := GrubHTTP(workerInput())
-	if err != nil || !strings.Contains(string(got), "linux '(http,10.0.0.1:7080)/boot/vmlinuz-amd64' ") || strings.Contains(string(got), "tftp") {
-		t.Errorf("%v: %s", err, got)
-	}
-}
-
 // TestGrubSyntax lets GRUB itself read what we wrote for it.
 func TestGrubSyntax(t *testing.T) {
 	t.Parallel()
