@@ -100,7 +100,7 @@ func (l *Ledger) FirstPacket(_ context.Context, f FirstPacket) (hardware.Boot, e
 	defer l.mu.Unlock()
 	b := l.boots[f.MAC]
 	now := time.Now()
-	if b == nil || b.Supersedes(f.XID, f.IPXE, now) {
+	if b == nil || b.Supersedes(f.XID, f.Firmware, f.IPXE, now) {
 		b = &hardware.Boot{
 			ID: fmt.Sprintf("boot-%d", len(l.boots)), Hardware: f.Hardware, MAC: f.MAC, XID: f.XID,
 			Firmware: f.Firmware, Started: now, Deadline: now.Add(hardware.BootDeadline), Next: l.Next,

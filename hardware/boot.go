@@ -143,19 +143,24 @@ const bootRetry = 90 * time.Second
 // bootFlood bounds how often one MAC can start boots of which nothing comes.
 const bootFlood = 2 * time.Second
 
-// Supersedes reports whether a first packet (xid, from our iPXE stage or not) at
-// now starts a new boot over b, the machine's current one.
+// Supersedes reports whether a first packet (xid and firmware, from our iPXE stage or
+// not) at now starts a new boot over b, the machine's current one.
+//
+// Until a boot program was fetched, another packet of the same firmware within bootFlood
+// goes on with the boot that there is, whose token is as good as a new one: it may be the
+// next entry of the boot order, and it may be forged. Another firmware that got no further
+// than the first packet does too; one that had its address is led by another chain.
 //
 // Firmware retransmits with one xid and some derive the xid from the MAC, so an
 // equal xid is the same boot only while nothing came of it. iPXE's own DISCOVER
 // continues the firmware's boot until the script was fetched: after that, iPXE in
 // a NIC's ROM is the firmware of the next power-on. A machine that was sent to its
 // disk fetches none, so there it is that soon.
-func (b *Boot) Supersedes(xid uint32, ipxe bool, now time.Time) bool {
+func (b *Boot) Supersedes(xid uint32, fw Firmware, ipxe bool, now time.Time) bool {
 	switch {
 	case b == nil || b.Closed || now.After(b.Deadline):
 		return true
-	case b.Phase == PhaseDHCP && now.Sub(b.Started) < bootFlood:
+	case b.Phase < PhaseProgram && now.Sub(b.Started) < bootFlood && (ipxe || fw == b.Firmware || b.Phase == PhaseDHCP):
 		return false // forged packets with a known MAC must not cost a write each
 	case ipxe && b.Phase < PhaseScript && b.Next.Target == TargetDisk:
 		return now.Sub(b.Started) > bootRetry

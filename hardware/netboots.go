@@ -11,10 +11,15 @@ const NetbootLimit = 5
 // A machine that stayed away for longer ran its system.
 const diskRetry = 15 * time.Minute
 
+// netbootSpacing is how soon after one that counted a boot counts again. Firmware walks
+// through several entries of its boot order within one power-on, PXE and HTTP or two
+// NICs, and whoever forges first packets needs no time at all.
+const netbootSpacing = 30 * time.Second
+
 // Netboots counts boots from the network of which nothing came.
 type Netboots struct {
 	Count int `json:"count"`
-	// Since is when the first of them began, Last when the newest did.
+	// Since is when the first of them began, Last when the newest that counts did.
 	Since time.Time `json:"since"`
 	Last  time.Time `json:"last"`
 	// Phase is the furthest that one of them came.
@@ -26,7 +31,7 @@ type Netboots struct {
 // Add counts b, the machine's boot before the one that begins at now, which boots
 // next; it is called once for each boot. One of which something came ends the count.
 // Not counted is one that got no boot program, or ran the operator's own script, of
-// whose end nobody tells us.
+// whose end nobody tells us; nor one within netbootSpacing of the last that was.
 func (n *Netboots) Add(b *Boot, next Next, now time.Time) {
 	switch {
 	case b == nil || b.Progress || b.Next.Target != next.Target:
@@ -43,9 +48,12 @@ func (n *Netboots) Add(b *Boot, next Next, now time.Time) {
 	if n.Target != next.Target {
 		*n = Netboots{Since: b.Started, Target: next.Target}
 	}
+	n.Phase = max(n.Phase, b.Phase)
+	if n.Count > 0 && b.Started.Sub(n.Last) < netbootSpacing {
+		return
+	}
 	n.Count++
 	n.Last = b.Started
-	n.Phase = max(n.Phase, b.Phase)
 }
 
 // Looping reports whether it is time to stop.

@@ -52,7 +52,7 @@ func (e *Engine) FirstPacket(ctx context.Context, f FirstPacket) (hardware.Boot,
 			return hardware.Boot{}, err
 		}
 		now := e.c.Now()
-		if !mc.Boot.Supersedes(f.XID, f.IPXE, now) {
+		if !mc.Boot.Supersedes(f.XID, f.Firmware, f.IPXE, now) || !m.begins(mc.Boot, now) {
 			b := *mc.Boot
 			b.Next = e.next(ctx, h, mc)
 			return b, nil
@@ -66,7 +66,10 @@ func (e *Engine) FirstPacket(ctx context.Context, f FirstPacket) (hardware.Boot,
 		before := mc.Boot
 		mc.Boot = &b
 		b.Next = e.next(ctx, h, mc)
-		looped := stopLoop(&mc.Status, before, b.Next, now)
+		// The worker of an earlier boot that is still connected shows that the machine did
+		// not restart: what asks since then is forged, or its BMC.
+		alive := before != nil && m.session != nil && m.session.boot != before.ID
+		looped := !alive && stopLoop(&mc.Status, before, b.Next, now)
 		if looped {
 			h.Status = mc.Status
 			b.Next = e.next(ctx, h, mc)
@@ -87,16 +90,36 @@ func (e *Engine) FirstPacket(ctx context.Context, f FirstPacket) (hardware.Boot,
 	}
 }
 
+// Bounds of the boots of one machine that get no boot program: they cost who forges them
+// packets alone, and us several writes each.
+const (
+	beginRate  = 0.2 // a second
+	beginBurst = 8
+	// maxPrograms is as far as it is counted how often one was named.
+	maxPrograms = 4
+)
+
+// begins reports whether a boot may begin over b. The caller holds m.mu.
+func (m *machine) begins(b *hardware.Boot, now time.Time) bool {
+	if b == nil || b.Closed || now.After(b.Deadline) || b.Phase >= hardware.PhaseProgram {
+		return true
+	}
+	return m.begun.take(now, beginRate, beginBurst)
+}
+
 // stopLoop counts the boot before the one that begins at now and boots next, and puts
 // the machine on hold where too many of them came to nothing. One that goes to its disk
 // is not held: its system might start the next time. A disk without a system never
-// does, and that is nothing to tell.
+// does, and that is nothing to tell. What a machine is held for stays as it was.
 func stopLoop(s *hardware.Status, before *hardware.Boot, next hardware.Next, now time.Time) bool {
+	if s.Hold {
+		return false
+	}
 	s.Netboots.Add(before, next, now)
 	if next.Target == hardware.TargetDisk && s.State != hardware.StateProvisioned && !s.AwaitOS {
 		s.Netboots = hardware.Netboots{}
 	}
-	if !s.Netboots.Looping() || next.Target != hardware.TargetWorker || s.Hold {
+	if !s.Netboots.Looping() || next.Target != hardware.TargetWorker {
 		return false
 	}
 	s.Hold, s.HoldReason, s.HoldSince = true, hardware.ReasonBootLoop, now
@@ -166,12 +189,13 @@ func (e *Engine) Acked(ctx context.Context, uid, boot string, client, server net
 		return nil
 	}
 	return e.updateBoot(ctx, uid, boot, func(b *hardware.Boot) bool {
-		if b.Client == client && b.Server == server && !program {
+		named := program && b.Programs < maxPrograms
+		if b.Client == client && b.Server == server && !named {
 			return false
 		}
 		b.Client, b.Server = client, server
 		b.Reach(hardware.PhaseAddress, e.c.Now())
-		if program {
+		if named {
 			b.Programs++
 		}
 		return true

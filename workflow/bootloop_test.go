@@ -58,6 +58,9 @@ func TestBootLoopIsStopped(t *testing.T) {
 	if told := r.mention(hardware.ReasonBootLoop); len(told) != 1 || !strings.Contains(told[0], `none got past "boot program"`) {
 		t.Errorf("told %q", told)
 	}
+	if b := r.powerOn(22); b.Next.Target != hardware.TargetNone || r.status().Netboots != s.Netboots {
+		t.Errorf("held, it boots %+v, and what it is held for is %+v", b.Next, r.status().Netboots)
+	}
 	r.must(r.e.SetHold(r.ctx, r.hw.Meta.UID, false))
 	if b := r.powerOn(21); b.Next.Target != hardware.TargetWorker || r.status().Hold || r.status().Netboots.Count != 0 {
 		t.Errorf("after unhold: %+v, %+v", b.Next, r.status().Netboots)
@@ -111,6 +114,64 @@ func TestDiskLoopIsTold(t *testing.T) {
 	r.must(r.e.OSSeen(r.ctx, h, "b"))
 	r.pass(time.Minute)
 	r.await(func(s hardware.Status) bool { return len(s.Issues) == 0 })
+}
+
+// Whoever forges first packets with the MAC of a machine that is being installed neither
+// stops it nor makes us write without end.
+func TestForgedBootsAreNoLoop(t *testing.T) {
+	t.Parallel()
+	r := newRig(t)
+	r.start("debian")
+	_, tok := r.boot(1)
+	s := r.attach(tok, newKey(), nil)
+	before, err := r.db.Cursor(r.ctx)
+	r.must(err)
+	forge := func(n int, every time.Duration) {
+		for i := range n {
+			r.pass(every)
+			b, err := r.e.FirstPacket(r.ctx, workflow.FirstPacket{
+				Hardware: r.hw.Meta.UID, MAC: r.hw.Spec.Interfaces[0].MAC, XID: uint32(100 + i),
+				Firmware: []hardware.Firmware{hardware.FirmwareUEFI, hardware.FirmwareHTTP}[i%2],
+			})
+			r.must(err)
+			r.must(r.e.Acked(r.ctx, r.hw.Meta.UID, b.ID, client, client.Next(), true))
+		}
+	}
+	forge(1000, 10*time.Millisecond)
+	if now, err := r.db.Cursor(r.ctx); err != nil || now-before > 100 {
+		t.Errorf("%d changes were written for a thousand packets, %v", now-before, err)
+	}
+	forge(20, time.Minute)
+	if r.status().Hold {
+		t.Fatal("a machine whose worker is connected is on hold")
+	}
+	r.report(s, assigned(t, s).Assignment, workflow.StateSucceeded)
+	s.Detach()
+	forge(500, 10*time.Millisecond)
+	if st := r.status(); st.Hold || st.Netboots.Count > 1 {
+		t.Errorf("after five seconds: %+v", st.Netboots)
+	}
+}
+
+// Firmware that goes from one entry of its boot order to the next has booted once.
+func TestBootOrderIsOneBoot(t *testing.T) {
+	t.Parallel()
+	r := newRig(t)
+	r.start("debian")
+	for range hardware.NetbootLimit - 1 {
+		first := r.powerOn(7)
+		r.pass(time.Second)
+		if again, tok := r.boot(8); again.ID != first.ID || tok == "" {
+			t.Fatalf("a second later it has the boot %s, had %s", again.ID, first.ID)
+		}
+		r.pass(10 * time.Second)
+		if next, tok := r.boot(9); next.ID == first.ID || tok == "" {
+			t.Fatal("ten seconds later it has the same boot")
+		}
+	}
+	if n := r.status().Netboots; n.Count != hardware.NetbootLimit-1 || r.status().Hold {
+		t.Errorf("%+v", n)
+	}
 }
 
 // A machine without a record that never reports itself is given nothing for an hour.
@@ -195,7 +256,7 @@ func TestBootLoopRandom(t *testing.T) {
 				if open {
 					vain++
 				}
-				r.pass(time.Duration(rnd.IntN(40)+1) * time.Minute / 4)
+				r.pass(time.Duration(rnd.IntN(40)+2) * time.Minute / 4)
 				var b hardware.Boot
 				b, tok = r.boot(1000*uint32(seed) + step + 1)
 				open = b.Next.Target == hardware.TargetWorker

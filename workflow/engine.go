@@ -89,6 +89,7 @@ type machine struct {
 	ended   bool        // a workflow ended since its issues were looked at
 	// switching is the workflow for which its power controller is at work.
 	switching string
+	begun     bucket // bounds its boots; see begins
 	// reports bounds those of a machine that is not accepted.
 	reports bucket
 	// attached says that session is not nil, for who may not wait for mu. Of strangers only.

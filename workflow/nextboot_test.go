@@ -1,6 +1,7 @@
 package workflow
 
 import (
+	"cmp"
 	"testing"
 	"time"
 
@@ -143,7 +144,7 @@ func TestPickChain(t *testing.T) {
 func TestSupersedes(t *testing.T) {
 	t.Parallel()
 	at := func(p hardware.Phase, age time.Duration) *hardware.Boot {
-		return &hardware.Boot{ID: "b", XID: 7, Phase: p, Started: t0.Add(-age), Deadline: t0.Add(hardware.BootDeadline - age)}
+		return &hardware.Boot{ID: "b", XID: 7, Firmware: hardware.FirmwareUEFI, Phase: p, Started: t0.Add(-age), Deadline: t0.Add(hardware.BootDeadline - age)}
 	}
 	closed := at(hardware.PhaseWorker, time.Minute)
 	closed.Closed = true
@@ -158,21 +159,26 @@ func TestSupersedes(t *testing.T) {
 		xid  uint32
 		ipxe bool
 		want bool
+		fw   hardware.Firmware // PXE of UEFI where empty
 	}{
-		{"the first of all", nil, 7, false, true},
-		{"a retransmission", at(hardware.PhaseAddress, 8*time.Second), 7, false, false},
-		{"another power-on", at(hardware.PhaseAddress, 8*time.Second), 8, false, true},
-		{"a flood of first packets", at(hardware.PhaseDHCP, time.Second), 8, false, false},
-		{"a ROM with a fixed xid, after the program", at(hardware.PhaseProgram, 8*time.Second), 7, false, true},
-		{"a ROM with a fixed xid, minutes later", at(hardware.PhaseAddress, 3*time.Minute), 7, false, true},
-		{"our iPXE after the firmware", at(hardware.PhaseProgram, 8*time.Second), 9, true, false},
-		{"iPXE in ROM, next power-on", at(hardware.PhaseScript, time.Minute), 9, true, true},
-		{"iPXE in ROM asks again on its way to its disk", disk(20 * time.Second), 9, true, false},
-		{"iPXE in ROM, next power-on after its disk", disk(4 * time.Minute), 9, true, true},
-		{"after the end", closed, 7, true, true},
-		{"after the deadline", at(hardware.PhaseAddress, 31*time.Minute), 7, true, true},
+		{"the first of all", nil, 7, false, true, ""},
+		{"a retransmission", at(hardware.PhaseAddress, 8*time.Second), 7, false, false, ""},
+		{"another power-on", at(hardware.PhaseAddress, 8*time.Second), 8, false, true, ""},
+		{"a flood of first packets", at(hardware.PhaseDHCP, time.Second), 8, false, false, ""},
+		{"a flood of first packets that were answered", at(hardware.PhaseAddress, time.Second), 8, false, false, ""},
+		{"the next entry of the boot order, over HTTP", at(hardware.PhaseAddress, time.Second), 8, false, true, hardware.FirmwareHTTP},
+		{"over HTTP, where PXE got nothing yet", at(hardware.PhaseDHCP, time.Second), 8, false, false, hardware.FirmwareHTTP},
+		{"iPXE at once after the address", at(hardware.PhaseAddress, time.Second), 8, true, false, hardware.FirmwareIPXE},
+		{"a ROM with a fixed xid, after the program", at(hardware.PhaseProgram, 8*time.Second), 7, false, true, ""},
+		{"a ROM with a fixed xid, minutes later", at(hardware.PhaseAddress, 3*time.Minute), 7, false, true, ""},
+		{"our iPXE after the firmware", at(hardware.PhaseProgram, 8*time.Second), 9, true, false, ""},
+		{"iPXE in ROM, next power-on", at(hardware.PhaseScript, time.Minute), 9, true, true, ""},
+		{"iPXE in ROM asks again on its way to its disk", disk(20 * time.Second), 9, true, false, ""},
+		{"iPXE in ROM, next power-on after its disk", disk(4 * time.Minute), 9, true, true, ""},
+		{"after the end", closed, 7, true, true, ""},
+		{"after the deadline", at(hardware.PhaseAddress, 31*time.Minute), 7, true, true, ""},
 	} {
-		if got := tt.b.Supersedes(tt.xid, tt.ipxe, t0); got != tt.want {
+		if got := tt.b.Supersedes(tt.xid, cmp.Or(tt.fw, hardware.FirmwareUEFI), tt.ipxe, t0); got != tt.want {
 			t.Errorf("%s: got %v", tt.name, got)
 		}
 	}

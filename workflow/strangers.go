@@ -182,7 +182,7 @@ func (e *Engine) strangerPacket(f FirstPacket, mac hardware.MAC) hardware.Boot {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	x := s.get(mac)
-	if x != nil && x.boot.Discovery == f.Discovery && !x.boot.Supersedes(f.XID, f.IPXE, now) {
+	if x != nil && x.boot.Discovery == f.Discovery && !x.boot.Supersedes(f.XID, f.Firmware, f.IPXE, now) {
 		return x.boot
 	}
 	b := hardware.Boot{
