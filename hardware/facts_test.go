@@ -94,6 +94,9 @@ func FuzzDifferences(f *testing.F) {
 		x, y := arbitrary(a, s), arbitrary(b, s+"!")
 		x.Cap()
 		y.Cap()
+		if b := x.BMC; b != nil && (b.Address.Zone() != "" || b.VLAN < 0 || b.VLAN > maxVLAN) {
+			t.Errorf("a BMC is %+v", *b)
+		}
 		out := Differences(x, y)
 		if len(out) > maxDifferences {
 			t.Errorf("%d differences", len(out))
@@ -131,6 +134,7 @@ func arbitrary(seed uint64, s string) *Facts {
 		}
 	}
 	f.CPUs, f.MemoryBytes = r.IntN(200)-100, r.Uint64()>>r.IntN(64)
+	f.BMC = &BMCFact{Address: netip.IPv6LinkLocalAllNodes().WithZone(word()), VLAN: r.IntN(10_000) - 2000, Firmware: word()}
 	for range r.IntN(30) {
 		f.Disks = append(f.Disks, DiskFact{Path: word(), Serial: word(), WWN: word(), Transport: word(), Bytes: r.Uint64() >> r.IntN(64), ReadOnly: r.IntN(2) == 0})
 		f.NICs = append(f.NICs, NICFact{Name: word(), MAC: MAC{byte(r.IntN(3)), byte(r.IntN(9))}, Link: r.IntN(2) == 0})

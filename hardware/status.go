@@ -189,6 +189,7 @@ const (
 	maxFactText  = 128
 	maxFactDisks = 256
 	maxFactNICs  = 64
+	maxVLAN      = 4095 // 12 bits (802.1Q)
 )
 
 // Cap cuts the facts to sizes that any record can hold and drops control
@@ -199,6 +200,10 @@ func (f *Facts) Cap() {
 	}
 	if f.BMC != nil {
 		f.BMC.Firmware = FactText(f.BMC.Firmware)
+		f.BMC.Address = f.BMC.Address.WithZone("") // of any length, and any text
+		if f.BMC.VLAN < 0 || f.BMC.VLAN > maxVLAN {
+			f.BMC.VLAN = 0
+		}
 	}
 	f.Disks = f.Disks[:min(len(f.Disks), maxFactDisks)]
 	for i := range f.Disks {

@@ -2,6 +2,8 @@ package hardware
 
 import (
 	"encoding/json"
+	"fmt"
+	"net/netip"
 	"reflect"
 	"strings"
 	"testing"
@@ -109,6 +111,11 @@ func TestFactsCap(t *testing.T) {
 	}
 	small := &Facts{Vendor: "QEMU", Disks: []DiskFact{{Path: "/dev/vda"}}}
 	small.Cap()
+	bmc := &Facts{BMC: &BMCFact{Address: netip.MustParseAddr("fe80::1%" + hostile), VLAN: 4096}}
+	bmc.Cap()
+	if bmc.BMC.Address.String() != "fe80::1" || bmc.BMC.VLAN != 0 {
+		t.Errorf("the BMC became %.80q", fmt.Sprint(*bmc.BMC))
+	}
 	if small.Vendor != "QEMU" || len(small.Disks) != 1 || small.Disks[0].Path != "/dev/vda" {
 		t.Errorf("honest facts became %+v", small)
 	}
