@@ -42,7 +42,7 @@ type Class struct {
 	Requested netip.Addr // option 50
 	ServerID  netip.Addr // option 54
 	// Link is the network the client is on where a relay or the client says so
-	// apart from GIAddr: option 82 sub-option 5, else option 118.
+	// apart from GIAddr: option 82 sub-option 5 of a relay, else option 118.
 	Link netip.Addr
 	// RelayServerID is option 82 sub-option 11: the relay wants to be our identifier
 	// (RFC 5107).
@@ -138,6 +138,11 @@ func (c *Class) readAddresses(o dhcpv4.Options) {
 	c.Link = optAddr(c.Select)
 	if relay := o[optRelay]; len(relay) > 0 {
 		c.Relay = relay
+		// Switches add the option too, and clients can. Who is no relay is not believed
+		// where the client is, nor who we are.
+		if !c.GIAddr.IsValid() {
+			return
+		}
 		sub := subOptions(relay)
 		if a := optAddr(sub[relayLinkSelect]); a.IsValid() {
 			c.Link = a
