@@ -143,7 +143,7 @@ func (w world) decide(packet []byte) (o outcome) {
 	if o.class, o.decision.Reason = Classify(packet); o.decision.Reason != "" {
 		return o
 	}
-	o.place, o.decision.Reason, o.decision.Detail = Locate(&o.class, w.link, w.view)
+	o.place, o.decision.Reason, o.decision.Detail = Locate(&o.class, w.link, w.view, nil)
 	if o.decision.Reason != "" {
 		return o
 	}

@@ -48,7 +48,7 @@ func (s *Server) answer(ctx context.Context, j *job, gone *losses) (parked bool)
 		s.Log.Debug("dhcp packet ignored", "interface", j.port.name, "reason", reason)
 		return false
 	}
-	p, reason, detail := Locate(&c, j.link, s.View)
+	p, reason, detail := Locate(&c, j.link, s.View, func(n *hardware.Subnet) bool { return s.booting(n, c.MAC, now) })
 	if reason == hardware.ReasonUnknownMachine {
 		s.stranger(&c, j, reason, now)
 		return false
@@ -112,6 +112,19 @@ func (s *Server) answer(ctx context.Context, j *job, gone *losses) (parked bool)
 	}
 	s.tell(&c, j, &p, o, d)
 	return false
+}
+
+// booting reports whether a machine without a record has an address of the Subnet, or an
+// open boot: it was let in as firmware, and what it has started asks as no firmware does.
+func (s *Server) booting(n *hardware.Subnet, mac hardware.MAC, now time.Time) bool {
+	if n.Proxy() {
+		return false // its operating system asks the other server
+	}
+	if l, ok := s.Leases.Get(n.Meta.Name, mac); ok && l.State(now) == hardware.LeaseActive {
+		return true
+	}
+	_, ok := s.Boots.Current(hardware.StrangerUID(mac), mac)
+	return ok
 }
 
 // boot finds or starts the boot a packet belongs to.

@@ -81,8 +81,9 @@ func (p *Place) Proxied() bool { return p.Subnet != nil && p.Subnet.Proxy() }
 
 // Locate finds the machine, its Subnet and our address there. With a Reason the
 // packet is met with silence; detail, where there is any, completes the Reason's
-// sentence.
-func Locate(c *Class, link Link, v View) (p Place, r hardware.Reason, detail string) {
+// sentence. booting reports whether a machine without a record has begun to boot in a
+// Subnet, whose later packets do not show that; nil: none has.
+func Locate(c *Class, link Link, v View, booting func(*hardware.Subnet) bool) (p Place, r hardware.Reason, detail string) {
 	p.MAC = c.MAC
 	hw, known := v.HardwareByMAC(c.MAC)
 	if known {
@@ -98,19 +99,23 @@ func Locate(c *Class, link Link, v View) (p Place, r hardware.Reason, detail str
 		return p, hardware.ReasonNoSubnet, "relay " + c.GIAddr.String()
 	}
 	p.Subnet = pickSubnet(c, link, p.NIC, v.Subnets())
+	boots := c.Netboots()
+	if !known && !boots && booting != nil && p.Subnet != nil && p.Subnet.Spec.Discovery && !p.Subnet.LendsTo(false, false) {
+		boots = booting(p.Subnet)
+	}
 	switch {
 	case p.Subnet == nil && !known:
 		return p, hardware.ReasonUnknownMachine, ""
 	case p.Subnet == nil:
 		return p, hardware.ReasonNoSubnet, whence(c, link)
-	case !known && !p.Subnet.LendsTo(false, c.Netboots()) && !(p.Proxied() && p.Subnet.Spec.Discovery && c.Netboots()):
+	case !known && !p.Subnet.LendsTo(false, boots) && !(p.Proxied() && p.Subnet.Spec.Discovery && c.Netboots()):
 		return p, hardware.ReasonUnknownMachine, ""
 	case p.Subnet.Spec.Mode == hardware.ModeOff:
 		return p, hardware.ReasonSubnetOff, p.Subnet.Meta.Name
 	}
 	if !p.Proxied() {
 		p.Addr, _ = p.NIC.Reservation(p.Subnet)
-		if !p.Addr.IsValid() && c.Type != dhcpv4.MessageTypeInform && !p.Subnet.LendsTo(known, c.Netboots()) {
+		if !p.Addr.IsValid() && c.Type != dhcpv4.MessageTypeInform && !p.Subnet.LendsTo(known, boots) {
 			return p, hardware.ReasonNoReservation, p.Subnet.Meta.Name
 		}
 	}

@@ -174,13 +174,14 @@ func requested(c *Class) (netip.Addr, form) {
 	return c.Requested, initReboot
 }
 
-// barred says what of the ranges this client must not have.
+// barred says what of the ranges this client must not have. What is reserved for another
+// NIC of its machine is not its own: both may be plugged in.
 func (s *Server) barred(j *job, p *Place) func(netip.Addr) string {
 	return func(a netip.Addr) string {
 		if a == p.Server || j.link.has(a) {
 			return "is our own"
 		}
-		if h, ok := s.View.HardwareByAddress(a); ok && h != p.Hardware {
+		if h, ok := s.View.HardwareByAddress(a); ok {
 			return "is reserved for " + h.Meta.Name
 		}
 		return ""
@@ -283,6 +284,9 @@ func (s *Server) forget(ctx context.Context, gone losses) {
 // that is durable; false: there is no such lease.
 func (s *Server) Revoke(ctx context.Context, subnet string, mac hardware.MAC) (l hardware.Lease, ok bool, err error) {
 	s.exclusive(mac, func() {
+		// The client's shard waits as long: not for whoever asked.
+		ctx, cancel := context.WithTimeout(ctx, storeTimeout)
+		defer cancel()
 		if l, ok = s.Leases.Get(subnet, mac); !ok {
 			return
 		}

@@ -17,6 +17,9 @@ const (
 	// barredTime is how long an address that must not be lent is left out before that is
 	// looked at again.
 	barredTime = time.Minute
+	// unbarPause is how long they are left out at least, where nothing else is left: each
+	// look asks after every one.
+	unbarPause = time.Second
 	// quarantine is how long an address that somebody else uses is left alone.
 	quarantine = time.Hour
 	// maxDeclines is how many addresses one client may put into quarantine.
@@ -378,7 +381,7 @@ func (p *pool) choose(c client, asked netip.Addr, now time.Time) (*slot, hardwar
 	if s == nil {
 		s = p.pick(c, now)
 	}
-	if s == nil && len(p.barred) > 0 && now.After(p.barredSince) {
+	if s == nil && len(p.barred) > 0 && now.Sub(p.barredSince) >= unbarPause {
 		p.unbar(now)
 		s = p.pick(c, now)
 	}

@@ -521,3 +521,33 @@ func BenchmarkPoolRenew(b *testing.B) {
 		confirm(p, c, a, now, time.Hour)
 	}
 }
+
+// An exhausted pool that is reserved for the most part does not look at every
+// reservation for every DISCOVER.
+func TestPoolLooksAgain(t *testing.T) {
+	t.Parallel()
+	p := newPool(poolSpec("10.0.0.0/16", "10.0.1.0-10.0.4.255"))
+	looks, reserved := 0, true
+	c := client{mac: testMAC(1), barred: func(netip.Addr) string {
+		looks++
+		if reserved {
+			return "is reserved"
+		}
+		return ""
+	}}
+	now := time.Unix(1_800_000_000, 0)
+	p.choose(c, netip.Addr{}, now)
+	looks = 0
+	for i := range 900 {
+		if s, _ := p.choose(c, netip.Addr{}, now.Add(time.Duration(i)*time.Millisecond)); s != nil {
+			t.Fatalf("lent %s", s.addr)
+		}
+	}
+	if looks > 10 {
+		t.Errorf("%d looks for 900 packets in a second", looks)
+	}
+	reserved = false
+	if s, r := p.choose(c, netip.Addr{}, now.Add(2*time.Second)); s == nil {
+		t.Errorf("nothing is reserved any more: %s", r)
+	}
+}

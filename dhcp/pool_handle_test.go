@@ -1,6 +1,7 @@
 package dhcp
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"net/netip"
@@ -418,5 +419,83 @@ func TestLendForgets(t *testing.T) {
 	d.send(packet(1, dhcpv4.MessageTypeRequest, asks(o.YourIPAddr.String()), selects("10.77.0.9")))
 	if u := d.Use(d.net); u.Offered != 0 || u.Free != 4 {
 		t.Errorf("%+v", u)
+	}
+}
+
+// A machine that discovery lets in goes on with a GRUB or a worker that ask as an
+// operating system does.
+func TestLendDiscovery(t *testing.T) {
+	t.Parallel()
+	d := newPoolDesk(t, []string{"10.77.0.100-10.77.0.109"})
+	d.net.Spec.Discovery, d.net.Spec.Pool.Allow = true, hardware.PoolKnown
+	if r := d.send(packet(1, dhcpv4.MessageTypeDiscover)); r != nil {
+		t.Errorf("it boots nothing, and gets %s", answer(r))
+	}
+	firmware := dhcpv4.WithOption(dhcpv4.OptClassIdentifier("PXEClient:Arch:00000:UNDI:002001"))
+	o := d.send(packet(1, dhcpv4.MessageTypeDiscover, firmware))
+	if answer(o) != "OFFER" {
+		t.Fatalf("firmware: %s", answer(o))
+	}
+	a := o.YourIPAddr.String()
+	if r := d.send(packet(1, dhcpv4.MessageTypeRequest, firmware, asks(a), selects("10.77.0.1"))); answer(r) != "ACK" {
+		t.Fatalf("firmware: %s", answer(r))
+	}
+	if got := d.lease(1); got != a {
+		t.Errorf("the worker gets %s, the firmware had %s", got, a)
+	}
+	d.now = d.now.Add(strangerTerm / 2)
+	if r := d.send(packet(1, dhcpv4.MessageTypeRequest, uses(a))); answer(r) != "ACK" {
+		t.Errorf("the worker's renewal: %s", answer(r))
+	}
+	d.now = d.now.Add(2 * strangerTerm)
+	if got := d.lease(1); got != a {
+		t.Errorf("its boot is open, and it gets %s", got)
+	}
+	if r := d.send(packet(2, dhcpv4.MessageTypeDiscover)); r != nil {
+		t.Errorf("another gets %s", answer(r))
+	}
+	d.start(t, d.ledger)
+	d.ledger.boots = map[hardware.MAC]*hardware.Boot{}
+	if r := d.send(packet(1, dhcpv4.MessageTypeRequest, uses(a))); answer(r) != "ACK" {
+		t.Errorf("a lease that runs: %s", answer(r))
+	}
+	d.now = d.now.Add(2 * strangerTerm)
+	if r := d.send(packet(1, dhcpv4.MessageTypeRequest, uses(a))); r != nil {
+		t.Errorf("its lease and its boot are over: %s", answer(r))
+	}
+}
+
+// What is reserved for one NIC of a machine is not lent to the other.
+func TestLendSecondNIC(t *testing.T) {
+	t.Parallel()
+	d := newPoolDesk(t, []string{"10.77.0.100-10.77.0.101"})
+	h := SampleHardware("two", testMAC(1).String(), "10.77.0.100")
+	h.Spec.Interfaces = append(h.Spec.Interfaces, hardware.NIC{MAC: testMAC(2)})
+	d.view.Hardware = append(d.view.Hardware, h)
+	if r := d.send(packet(2, dhcpv4.MessageTypeDiscover, asks("10.77.0.100"))); answer(r) != "OFFER" || r.YourIPAddr.String() != "10.77.0.101" {
+		t.Errorf("the second NIC: %v", r)
+	}
+	if r := d.send(packet(2, dhcpv4.MessageTypeRequest, asks("10.77.0.100"), selects("10.77.0.1"))); answer(r) != "NAK" {
+		t.Errorf("it takes the first one's: %s", answer(r))
+	}
+}
+
+// A store that hangs keeps the clients of a shard waiting for a bounded time.
+type slowDelete struct{ *Ledger }
+
+func (slowDelete) Delete(ctx context.Context, _ string, _ hardware.MAC) error {
+	if _, bounded := ctx.Deadline(); !bounded {
+		return nil
+	}
+	return context.DeadlineExceeded
+}
+
+func TestRevokeIsBounded(t *testing.T) {
+	t.Parallel()
+	d := newPoolDesk(t, []string{"10.77.0.100-10.77.0.101"}, 1)
+	d.lease(1)
+	d.Leases = slowDelete{d.ledger}
+	if _, _, err := d.Revoke(t.Context(), "lab", testMAC(1)); !errors.Is(err, context.DeadlineExceeded) {
+		t.Errorf("without an end: %v", err)
 	}
 }

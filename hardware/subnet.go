@@ -112,12 +112,13 @@ func (s *Subnet) Lease() time.Duration {
 func (s *Subnet) Proxy() bool { return s.Spec.Mode == ModeProxy }
 
 // LendsTo reports whether the Pool may give an address to a machine: known is one with
-// a Hardware record, netboots says that the client is firmware or iPXE.
-func (s *Subnet) LendsTo(known, netboots bool) bool {
+// a Hardware record; boots says that the client is firmware or iPXE, or what such a
+// machine has started (GRUB and the worker ask as an operating system does).
+func (s *Subnet) LendsTo(known, boots bool) bool {
 	if s.Spec.Mode != ModePool || s.Spec.Pool == nil {
 		return false
 	}
-	return known || s.Spec.Pool.Allow != PoolKnown || (s.Spec.Discovery && netboots)
+	return known || s.Spec.Pool.Allow != PoolKnown || (s.Spec.Discovery && boots)
 }
 
 // Validate says everything that is wrong with the record by itself, as an *Invalid.

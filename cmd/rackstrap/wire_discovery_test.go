@@ -98,6 +98,14 @@ func (d *discovery) mac() hardware.MAC { return hardware.MAC(d.client.MAC) }
 // firmware gets an address as the PXE of a BIOS does, and returns the last answer.
 func (d *discovery) firmware() *dhcpv4.DHCPv4 {
 	d.t.Helper()
+	return d.dhcp(
+		dhcpv4.WithOption(dhcpv4.OptClassIdentifier("PXEClient:Arch:00000:UNDI:002001")), dhcpv4.WithOption(dhcpv4.OptClientArch(iana.INTEL_X86PC)),
+	)
+}
+
+// dhcp gets an address with a DISCOVER and a REQUEST, and returns the last answer.
+func (d *discovery) dhcp(with ...dhcpv4.Modifier) *dhcpv4.DHCPv4 {
+	d.t.Helper()
 	var conn net.PacketConn
 	must(d.t, d.client.Do(func() error {
 		var err error
@@ -111,10 +119,7 @@ func (d *discovery) firmware() *dhcpv4.DHCPv4 {
 		return err
 	}))
 	defer conn.Close()
-	pxe := []dhcpv4.Modifier{
-		dhcpv4.WithBroadcast(true), dhcpv4.WithOption(dhcpv4.OptClassIdentifier("PXEClient:Arch:00000:UNDI:002001")),
-		dhcpv4.WithOption(dhcpv4.OptClientArch(iana.INTEL_X86PC)),
-	}
+	with = append(with, dhcpv4.WithBroadcast(true))
 	ask := func(p *dhcpv4.DHCPv4, err error) *dhcpv4.DHCPv4 {
 		d.t.Helper()
 		must(d.t, err)
@@ -137,8 +142,8 @@ func (d *discovery) firmware() *dhcpv4.DHCPv4 {
 		d.t.Fatal("no answer to " + p.Summary())
 		return nil
 	}
-	offer := ask(dhcpv4.NewDiscovery(d.client.MAC, pxe...))
-	ack := ask(dhcpv4.NewRequestFromOffer(offer, pxe...))
+	offer := ask(dhcpv4.NewDiscovery(d.client.MAC, with...))
+	ack := ask(dhcpv4.NewRequestFromOffer(offer, with...))
 	if ack.MessageType() != dhcpv4.MessageTypeAck {
 		d.t.Fatalf("instead of an ACK: %s", ack.Summary())
 	}
@@ -210,6 +215,10 @@ func TestDiscoveryFromPacketToAccept(t *testing.T) {
 	rows := (strangers{d.unknown, d.engine.Strangers, d.db.View()}).Strangers()
 	if len(rows) != 1 || rows[0].MAC != d.mac() || rows[0].Phase != "boot script" || rows[0].Address != addr || rows[0].Subnet != "lan" || rows[0].Interface == "" || !strings.Contains(rows[0].Do, "--state pending") {
 		t.Errorf("strangers: %+v", rows)
+	}
+	// The worker asks as an operating system does: with no class.
+	if own := d.dhcp(); !own.YourIPAddr.Equal(ack.YourIPAddr) {
+		t.Errorf("the firmware had %s, the worker gets %s", ack.YourIPAddr, own.YourIPAddr)
 	}
 	facts := hardware.Facts{Vendor: "ACME", Product: "Rocket", Serial: "CZJ1234", Arch: "amd64", NICs: []hardware.NICFact{{MAC: d.mac(), Link: true}}, Disks: []hardware.DiskFact{{Path: "/dev/vda", Bytes: 8 << 30}}}
 	end := d.boot(script, facts)
