@@ -242,8 +242,14 @@ func (e *Engine) Script(ctx context.Context, uid string, client netip.Addr) (Gra
 		return g, nil
 	}
 	if b.Next != g.Next { // a workflow was created after the first packet
-		nb := g.Next
-		if err := e.updateBoot(ctx, uid, b.ID, func(b *hardware.Boot) bool { b.Next = nb; return true }); err != nil {
+		err := e.updateBoot(ctx, uid, b.ID, func(b *hardware.Boot) bool {
+			if b.WorkerKey != nil {
+				return false // who was let in for less is not let in for more
+			}
+			b.Next = g.Next
+			return true
+		})
+		if err != nil {
 			return Grant{}, err
 		}
 	}

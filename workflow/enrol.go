@@ -357,21 +357,18 @@ func (e *Engine) dispute(ctx context.Context, h *hardware.Hardware, f *hardware.
 			continue
 		}
 		told[o.Meta.UID] = true
-		c, ok := counterpart(o, h, f)
+		c, ok := e.counterpart(o, h, f)
 		if !ok {
 			continue
 		}
-		c.Since = e.c.Now()
 		m := e.machine(o.Meta.UID)
 		m.mu.Lock()
 		err := e.change(ctx, o.Meta.UID, func(o *hardware.Hardware, mc *Machine) (*Event, error) {
 			if slices.ContainsFunc(mc.Status.Conflicts, c.Is) {
 				return nil, nil
 			}
-			mc.Status.Conflicts = append(slices.Clone(mc.Status.Conflicts), c)
-			if n := len(mc.Status.Conflicts); n > maxDisputes {
-				mc.Status.Conflicts = mc.Status.Conflicts[n-maxDisputes:]
-			}
+			same := func(x hardware.IdentityConflict) bool { return x.Kind == c.Kind }
+			mc.Status.Conflicts = append(slices.DeleteFunc(slices.Clone(mc.Status.Conflicts), same), c)
 			return e.told(o, hardware.ReasonConflict, c.Detail), nil
 		})
 		m.mu.Unlock()
@@ -381,26 +378,26 @@ func (e *Engine) dispute(ctx context.Context, h *hardware.Hardware, f *hardware.
 	}
 }
 
-// counterpart is what the new record h, whose machine reports f, means for o.
-func counterpart(o, h *hardware.Hardware, f *hardware.Facts) (hardware.IdentityConflict, bool) {
-	c := hardware.IdentityConflict{With: h.Meta.Name}
-	say := func(k hardware.ConflictKind, what string) (hardware.IdentityConflict, bool) {
-		c.Kind, c.Detail = k, hardware.PlainText(what+" of "+h.Meta.Name+", which was discovered by NIC "+h.Spec.Interfaces[0].MAC.String(), 256)
-		return c, true
-	}
-	is, was := f.Identity(), o.Facts.Identity()
-	switch {
-	case is.UUID != "" && is.UUID == was.UUID:
-		return say(hardware.ConflictUUID, "its UUID "+is.UUID+" is also that")
-	case is.Serial != "" && strings.EqualFold(is.Serial, was.Serial) && strings.EqualFold(o.Facts.Vendor, f.Vendor):
-		return say(hardware.ConflictSerial, "its serial number "+is.Serial+" is also that")
-	}
-	for _, n := range f.NICs {
-		if _, ok := o.NIC(n.MAC); ok {
-			return say(hardware.ConflictMAC, "its NIC "+n.MAC.String()+" is also")
+// counterpart is what the new record h, whose machine reports f, means for o: in the
+// words of o's own next report, so that a human answers it once.
+func (e *Engine) counterpart(o, h *hardware.Hardware, f *hardware.Facts) (hardware.IdentityConflict, bool) {
+	now := e.c.Now()
+	if o.Facts != nil {
+		all := hardware.Conflicts(o, o.Facts, e.c.Alike(o.Facts), now)
+		i := slices.IndexFunc(all, func(c hardware.IdentityConflict) bool {
+			return c.With != "" && !slices.ContainsFunc(o.Status.Conflicts, c.Is)
+		})
+		if i >= 0 {
+			return all[i], true
 		}
 	}
-	return c, false
+	for _, n := range f.NICs { // which only the new one says
+		if _, ok := o.NIC(n.MAC); ok {
+			detail := fmt.Sprintf("its NIC %s is also of %s, which was discovered by NIC %s", n.MAC, h.Meta.Name, h.Spec.Interfaces[0].MAC)
+			return hardware.IdentityConflict{Kind: hardware.ConflictMAC, With: h.Meta.Name, Detail: hardware.PlainText(detail, 256), Since: now}, true
+		}
+	}
+	return hardware.IdentityConflict{}, false
 }
 
 // enrolSweep looks after what the workers of machines that are not accepted wait for.
@@ -409,7 +406,7 @@ func (e *Engine) enrolSweep(ctx context.Context) {
 	for _, m := range e.strangers.machines() {
 		m.mu.Lock()
 		if s := m.session; s != nil && now.Sub(s.since) > enrolWithin {
-			s.send(Command{Finish: &Finish{What: FinishReboot, Reason: fmt.Sprintf("it did not report itself within %v", enrolWithin)}})
+			s.sendAway(fmt.Sprintf("it did not report itself within %v", enrolWithin))
 		}
 		m.mu.Unlock()
 	}
@@ -417,7 +414,7 @@ func (e *Engine) enrolSweep(ctx context.Context) {
 		m.mu.Lock()
 		if s := m.session; s != nil && s.scope == hardware.ScopeEnrol {
 			if _, err := e.c.Store.Machine(ctx, m.uid); errors.Is(err, ErrNotFound) {
-				s.send(Command{Finish: &Finish{What: FinishReboot, Reason: "its record was deleted"}})
+				s.sendAway("its record was deleted")
 			}
 		}
 		m.mu.Unlock()

@@ -632,3 +632,37 @@ func TestWorkerOfNobody(t *testing.T) {
 		}
 	}
 }
+
+// TestConflictIsAcceptedOnce: the next report of the machine that a human vouched for
+// says the same, and is not a new question.
+func TestConflictIsAcceptedOnce(t *testing.T) {
+	t.Parallel()
+	r := newSite(t)
+	a, b := r.unknown(1), r.unknown(2)
+	s := a.enrol()
+	s.Detach()
+	s = a.connect()
+	b.facts.UUID = a.facts.UUID
+	b.enrol()
+	uid := a.record().Meta.UID
+	r.must(r.e.Accept(r.ctx, uid, ""))
+	r.pass(time.Minute)
+	f := a.facts
+	r.must(s.Facts(r.ctx, &f))
+	if h := a.record(); h.Status.Disputed() || len(h.Status.Conflicts) != 1 {
+		t.Errorf("%+v", h.Status.Conflicts)
+	}
+	old := s
+	s = a.connect()
+	if err := old.Facts(r.ctx, &f); err == nil {
+		t.Error("a session that was replaced wrote facts")
+	}
+	// the script again, after the acceptance: who was let in to report stays that
+	_, err := r.e.CreateWorkflow(r.ctx, "", workflow.WorkflowSpec{Hardware: a.record().Meta.Name, Template: "install", Params: map[string]any{"image": "x"}})
+	r.must(err)
+	_, err = r.e.Script(r.ctx, uid, a.addr)
+	r.must(err)
+	if _, err := a.dial(); err != nil { // dial checks the scope
+		t.Error(err)
+	}
+}

@@ -25,6 +25,9 @@ func (s *Session) Facts(ctx context.Context, f *hardware.Facts) error {
 func (s *Session) facts(ctx context.Context, f *hardware.Facts) error {
 	s.m.mu.Lock()
 	defer s.m.mu.Unlock()
+	if err := s.over(); err != nil {
+		return err
+	}
 	if s.scope != hardware.ScopeEnrol {
 		return s.report(ctx, f)
 	}

@@ -180,6 +180,7 @@ type Session struct {
 	boot  string
 	scope hardware.Scope
 	since time.Time
+	away  bool // it was sent away; guarded by m.mu
 
 	mu     sync.Mutex
 	queue  []Command
@@ -269,6 +270,17 @@ func (s *Session) close(why string) {
 	s.mu.Unlock()
 }
 
+// sendAway tells the worker to restart the machine and, the next time, ends the
+// connection of one that did not. The caller holds s.m.mu.
+func (s *Session) sendAway(why string) {
+	if s.away {
+		s.close(why)
+		return
+	}
+	s.away = true
+	s.send(Command{Finish: &Finish{What: FinishReboot, Reason: why}})
+}
+
 // Detach says that the worker's connection ended.
 func (s *Session) Detach() {
 	s.m.mu.Lock()
@@ -286,13 +298,21 @@ func (s *Session) Detach() {
 	}
 }
 
+// over is the error of a session that another one replaced. The caller holds s.m.mu.
+func (s *Session) over() error {
+	if s.m.session != s {
+		return errors.New("the session is over: another connection of this machine took over")
+	}
+	return nil
+}
+
 // Report applies the end of an attempt; when it returns nil it is on disk and may
 // be acknowledged.
 func (s *Session) Report(ctx context.Context, r Report) error {
 	s.m.mu.Lock()
 	defer s.m.mu.Unlock()
-	if s.m.session != s {
-		return fmt.Errorf("the session is over: another connection of this machine took over")
+	if err := s.over(); err != nil {
+		return err
 	}
 	if s.scope != hardware.ScopeWork {
 		return fmt.Errorf("a worker of scope %s has no action to report on", s.scope)
