@@ -2,43 +2,67 @@ package dhcp
 
 import (
 	"bufio"
+	"context"
+	"errors"
 	"fmt"
 	"net"
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 )
 
-// portOwner names the process that holds a UDP port, as far as /proc shows it.
+// portOwner names the processes that hold a UDP port, as far as /proc shows them.
 func portOwner(port uint16) string {
-	owner, _ := PortOwner("udp", port)
-	if owner == "" {
+	owners := slices.DeleteFunc(PortOwners("udp", port), func(o string) bool { return o == "" })
+	if len(owners) == 0 {
 		return "another process"
 	}
-	return owner
+	return strings.Join(owners, " or ")
 }
 
-// PortOwner names the process that holds a port of this network namespace, udp or, where
-// it listens, tcp: pid 812 (dnsmasq). It is empty where /proc does not show it; taken
-// reports whether somebody has the port.
-func PortOwner(network string, port uint16) (owner string, taken bool) {
-	inodes := map[string]bool{}
+// PortOwners names the processes that hold a port of this network namespace, at whatever
+// address and interface, udp or, where it listens, tcp: pid 812 (dnsmasq). An empty name
+// stands for those that /proc does not show.
+func PortOwners(network string, port uint16) []string {
+	inodes := map[string]bool{} // and whether /proc shows who has it
 	for _, table := range []string{network, network + "6"} {
 		addInodes(inodes, table, port)
 	}
 	if len(inodes) == 0 {
-		return "", false
+		return nil
 	}
+	var owners []string
 	fds, _ := filepath.Glob("/proc/[0-9]*/fd/*")
 	for _, fd := range fds {
-		if target, err := os.Readlink(fd); err == nil && inodes[target] {
-			pid := strings.Split(fd, "/")[2]
-			comm, _ := os.ReadFile(filepath.Join("/proc", pid, "comm"))
-			return fmt.Sprintf("pid %s (%s)", pid, strings.TrimSpace(string(comm))), true
+		target, err := os.Readlink(fd)
+		if _, ok := inodes[target]; err != nil || !ok {
+			continue
+		}
+		inodes[target] = true
+		pid := strings.Split(fd, "/")[2]
+		comm, _ := os.ReadFile(filepath.Join("/proc", pid, "comm"))
+		if o := fmt.Sprintf("pid %s (%s)", pid, strings.TrimSpace(string(comm))); !slices.Contains(owners, o) {
+			owners = append(owners, o)
 		}
 	}
-	return "", true
+	for _, shown := range inodes {
+		if !shown {
+			return append(owners, "")
+		}
+	}
+	return owners
+}
+
+// InUse reports whether the daemon could not open a UDP port on an interface, because
+// somebody has it there too. It opens the port for a moment.
+func InUse(ctx context.Context, name string, port uint16) bool {
+	conn, err := listen(ctx, name, port)
+	if err == nil {
+		_ = conn.Close()
+	}
+	return errors.Is(err, errInUse)
 }
 
 // tcpListen is the state of a TCP socket that listens (proc_net_tcp(5)).
@@ -60,7 +84,7 @@ func addInodes(out map[string]bool, table string, port uint16) {
 		}
 		_, hex, _ := strings.Cut(fields[1], ":")
 		if n, err := strconv.ParseUint(hex, 16, 16); err == nil && uint16(n) == port {
-			out["socket:["+fields[9]+"]"] = true
+			out["socket:["+fields[9]+"]"] = false
 		}
 	}
 }

@@ -11,6 +11,8 @@ import (
 	"strings"
 
 	"github.com/spf13/cobra"
+
+	"github.com/rackstrap/rackstrap/ipxe"
 )
 
 // grade says how bad a finding is.
@@ -125,14 +127,16 @@ func (d *doctor) examine(ctx context.Context) []diagnosis {
 		out[0] = fine("configuration", "there is no %s, so the defaults hold", d.config)
 	}
 	running := d.daemon(ctx, &c)
-	out = append(out, d.data(&c, running)...)
-	out = append(out, running.says...)
-	out = append(out, d.ports(&c, running)...)
-	links, says := d.interfaces(&c)
+	says, barred := d.data(&c, running)
 	out = append(out, says...)
-	out = append(out, checkSubnets(running.subnets, links, running.up)...)
+	out = append(out, running.says...)
+	links, says := d.interfaces(&c)
+	out = append(out, d.ports(ctx, &c, links, running)...)
+	out = append(out, says...)
+	out = append(out, checkSubnets(running, links)...)
 	out = append(out, d.others(ctx, &c, links, running)...)
-	out = append(out, d.files(ctx, &c, links, running)...)
+	out = append(out, checkBootFiles(ipxe.NewAssets(c.Data).Missing, barred)...)
+	out = append(out, d.fetches(ctx, &c, links, running)...)
 	out = append(out, d.clock())
 	return append(out, checkRecords(running)...)
 }

@@ -43,34 +43,38 @@ func checkMode(dir string, mode fs.FileMode) diagnosis {
 type door struct {
 	network string
 	port    uint16
-	does    string
-	needed  bool
-	// owner holds it, as far as is known; taken: somebody does.
-	owner string
-	taken bool
+	// listen is where the configuration has it; empty: on each of our interfaces.
+	listen string
+	does   string
+	needed bool
+	// owners hold it, as dhcp.PortOwners names them.
+	owners []string
+	// blocked: the daemon could not open it beside them.
+	blocked bool
 }
 
-// checkDoor judges who has a port. daemon is the running one's pid, as its owner text
-// begins; empty: it is stopped.
-func checkDoor(p door, daemon string, up bool) diagnosis {
-	about := fmt.Sprintf("%s %d", p.network, p.port)
-	who := p.owner
-	if who == "" {
-		who = "a process that /proc does not show (run as root to see it)"
-	}
+// checkDoor judges who has a port. daemon is the owner of the running one's health port.
+func checkDoor(p door, daemon []string, up bool) diagnosis {
+	about, find := fmt.Sprintf("%s %d", p.network, p.port), fmt.Sprintf("ss -lnp sport = :%d", p.port)
+	who := strings.Join(p.owners, " and ")
+	has := func(o string) bool { return slices.Contains(p.owners, o) }
 	switch {
-	case !p.taken && up && p.needed:
+	case len(p.owners) == 0 && up && p.needed:
 		return fail(about, "journalctl -u rackstrap -n 50", "the daemon runs and nobody listens for %s", p.does)
-	case !p.taken:
+	case len(p.owners) == 0:
 		return fine(about, "is free, for %s", p.does)
-	case up && p.owner == "":
-		return fine(about, "is in use, for %s", p.does)
-	case up && p.owner == daemon:
+	case up && slices.ContainsFunc(daemon, func(o string) bool { return o != "" && has(o) }):
 		return fine(about, "the daemon has it, for %s", p.does)
+	case up && has("") && slices.Contains(daemon, ""):
+		return fine(about, "is in use, for %s", p.does)
+	case has(""):
+		return warn(about, "sudo rackstrap doctor; "+find, "a process that /proc does not show has the port of %s: run as root to see who", p.does)
 	case !p.needed:
-		return warn(about, "ss -lnp sport = :"+fmt.Sprint(p.port), "%s has the port of %s", who, p.does)
+		return warn(about, find, "%s has the port of %s", who, p.does)
+	case !up && !p.blocked:
+		return warn(about, find, "%s has the port of %s, at another address or interface than the daemon takes", who, p.does)
 	}
-	return fail(about, "stop it: ss -lnp sport = :"+fmt.Sprint(p.port), "%s has the port of %s", who, p.does)
+	return fail(about, "stop it: "+find, "%s has the port of %s", who, p.does)
 }
 
 // nic is one interface of ours.
@@ -105,16 +109,19 @@ func joinNetworks(n []netip.Prefix) string {
 }
 
 // checkSubnets says of each Subnet whether machines there find us.
-func checkSubnets(subnets []hardware.Subnet, links []nic, up bool) []diagnosis {
-	if len(subnets) == 0 {
-		if up {
-			return []diagnosis{fail("subnets", "rackstrap apply -f rack.yaml", "there is no Subnet record, so DHCP answers nobody")}
-		}
+func checkSubnets(r *running, links []nic) []diagnosis {
+	const none, do = "there is no Subnet record, so DHCP answers nobody", "rackstrap apply -f rack.yaml"
+	switch {
+	case !r.up, r.err != nil && len(r.subnets) == 0:
 		return nil
+	case len(r.subnets) == 0 && len(r.machines) == 0: // a new appliance
+		return []diagnosis{warn("subnets", do, "%s yet", none)}
+	case len(r.subnets) == 0:
+		return []diagnosis{fail("subnets", do, "%s", none)}
 	}
 	var out []diagnosis
-	for i := range subnets {
-		out = append(out, checkSubnet(&subnets[i], links))
+	for i := range r.subnets {
+		out = append(out, checkSubnet(&r.subnets[i], links))
 	}
 	return out
 }
@@ -143,9 +150,47 @@ func checkSubnet(n *hardware.Subnet, links []nic) diagnosis {
 	case len(ours) > 1:
 		return fail(about, set, "%s are all in %s, and we do not guess which one machines are told", strings.Join(ours, " and "), n.Spec.Prefix)
 	case len(ours) == 0:
-		return warn(about, "ip route get "+n.Spec.Prefix.Addr().Next().String(), "no interface of ours is in %s: machines there reach us through a relay only", n.Spec.Prefix)
+		return fine(about, "no interface of ours is in %s: machines there reach us through a relay only", n.Spec.Prefix)
 	}
 	return fine(about, "%s, machines are told %s", n.Spec.Prefix, ours[0])
+}
+
+// told are our addresses that machines are told to fetch from; all of ours where no Subnet
+// says which.
+func told(subnets []hardware.Subnet, links []nic) []netip.Addr {
+	var all, out []netip.Addr
+	for _, l := range links {
+		for _, p := range l.networks {
+			all = append(all, p.Addr())
+		}
+	}
+	for _, a := range all {
+		if slices.ContainsFunc(subnets, func(n hardware.Subnet) bool {
+			if n.Spec.Mode == hardware.ModeOff || n.Spec.Advertise.IsValid() {
+				return n.Spec.Mode != hardware.ModeOff && n.Spec.Advertise == a
+			}
+			return n.Spec.Prefix.Contains(a)
+		}) {
+			out = append(out, a)
+		}
+	}
+	if len(out) == 0 {
+		return all
+	}
+	return out
+}
+
+// probes are where a listener of the configuration is to be reached.
+func probes(listen string, told []netip.Addr) []netip.AddrPort {
+	at, _ := listenAddr(listen) // validate has read it
+	if !at.Addr().IsUnspecified() {
+		return []netip.AddrPort{at}
+	}
+	var out []netip.AddrPort
+	for _, a := range told {
+		out = append(out, netip.AddrPortFrom(a, at.Port()))
+	}
+	return out
 }
 
 // checkOthers says what a search on an interface came to. known: the Subnets are known.

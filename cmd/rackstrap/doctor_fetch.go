@@ -55,9 +55,14 @@ const (
 )
 
 // fetchTFTP fetches a file as the plainest firmware does, in blocks of 512 bytes, and
-// returns its sha256 in hex.
+// returns its sha256 in hex. It asks from a loopback address: that one is answered whether
+// or not a Subnet covers ours.
 func fetchTFTP(ctx context.Context, at netip.AddrPort, name string) (string, error) {
-	pc, err := new(net.ListenConfig).ListenPacket(ctx, "udp4", "")
+	from := "127.0.0.1:0"
+	if at.Addr().Is6() {
+		from = "[::1]:0"
+	}
+	pc, err := new(net.ListenConfig).ListenPacket(ctx, "udp", from)
 	if err != nil {
 		return "", err
 	}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
 	"net"
 	"net/http"
@@ -28,8 +29,8 @@ import (
 type running struct {
 	up  bool
 	err error // it runs, and not everything could be asked
-	// owner is the daemon as dhcp.PortOwner writes it; empty where that is not known.
-	owner    string
+	// owners have its health port, as dhcp.PortOwners names them.
+	owners   []string
 	says     []diagnosis
 	subnets  []hardware.Subnet
 	machines []hardware.Hardware
@@ -58,7 +59,7 @@ func (d *doctor) daemon(ctx context.Context, c *config) *running {
 		return out
 	}
 	out.up = true
-	out.owner, _ = dhcp.PortOwner("tcp", portOf(c.Health.Listen))
+	out.owners = dhcp.PortOwners("tcp", portOf(c.Health.Listen))
 	out.says = append(out.says, fine("daemon", "version %s answers on %s", v.Version, c.Socket), ready(ctx, c.Health.Listen))
 	var e1, e2, e3, e4 error
 	out.subnets, e1 = cl.Subnets.List(ctx)
@@ -93,16 +94,19 @@ func portOf(listen string) uint16 {
 	return p
 }
 
-// data looks at the data directory.
-func (d *doctor) data(c *config, r *running) []diagnosis {
+// data looks at the data directory. barred: we may not, and it has been said.
+func (d *doctor) data(c *config, r *running) (says []diagnosis, barred bool) {
+	closed := warn("data", "sudo rackstrap doctor", "%s is root's, so its lock and the boot files in it were not looked at", c.Data)
 	st, err := os.Stat(c.Data)
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
-		return []diagnosis{warn("data", "rackstrap serve", "%s is not there yet; the daemon makes it", c.Data)}
+		return []diagnosis{warn("data", "rackstrap serve", "%s is not there yet; the daemon makes it", c.Data)}, false
+	case errors.Is(err, fs.ErrPermission):
+		return []diagnosis{closed}, true
 	case err != nil:
-		return []diagnosis{fail("data", "ls -ld "+c.Data, "%v", err)}
+		return []diagnosis{fail("data", "ls -ld "+c.Data, "%v", err)}, false
 	case !st.IsDir():
-		return []diagnosis{fail("data", "ls -ld "+c.Data, "%s is no directory", c.Data)}
+		return []diagnosis{fail("data", "ls -ld "+c.Data, "%s is no directory", c.Data)}, false
 	}
 	out := []diagnosis{checkMode(c.Data, st.Mode())}
 	var fsys unix.Statfs_t
@@ -115,17 +119,21 @@ func (d *doctor) data(c *config, r *running) []diagnosis {
 			out = append(out, fail("key", "put the key file back, or: rackstrap restore FILE --passphrase-file PASS", "%s is missing, and the records in %s are sealed with it", key, db))
 		}
 	}
-	return append(out, checkLock(db, locked(db), r))
+	held, err := locked(db)
+	if errors.Is(err, fs.ErrPermission) {
+		return append(out, closed), true
+	}
+	return append(out, checkLock(db, held, r)), false
 }
 
 // locked reports whether a process has the database.
-func locked(path string) bool {
+func locked(path string) (bool, error) {
 	f, err := os.Open(path)
 	if err != nil {
-		return false
+		return false, err
 	}
 	defer f.Close() // and with it the lock
-	return errors.Is(unix.Flock(int(f.Fd()), unix.LOCK_SH|unix.LOCK_NB), unix.EWOULDBLOCK)
+	return errors.Is(unix.Flock(int(f.Fd()), unix.LOCK_SH|unix.LOCK_NB), unix.EWOULDBLOCK), nil
 }
 
 func checkLock(db string, locked bool, r *running) diagnosis {
@@ -139,12 +147,12 @@ func checkLock(db string, locked bool, r *running) diagnosis {
 }
 
 // ports looks who has the daemon's ports.
-func (d *doctor) ports(c *config, r *running) []diagnosis {
+func (d *doctor) ports(ctx context.Context, c *config, links []nic, r *running) []diagnosis {
 	doors := []door{
-		{network: "udp", port: portOf(c.TFTP.Listen), does: "TFTP", needed: true},
-		{network: "tcp", port: portOf(c.HTTP.Listen), does: "HTTP", needed: true},
-		{network: "tcp", port: portOf(c.Worker.Listen), does: "workers", needed: true},
-		{network: "tcp", port: portOf(c.Health.Listen), does: "health", needed: true},
+		{network: "udp", port: portOf(c.TFTP.Listen), listen: c.TFTP.Listen, does: "TFTP", needed: true},
+		{network: "tcp", port: portOf(c.HTTP.Listen), listen: c.HTTP.Listen, does: "HTTP", needed: true},
+		{network: "tcp", port: portOf(c.Worker.Listen), listen: c.Worker.Listen, does: "workers", needed: true},
+		{network: "tcp", port: portOf(c.Health.Listen), listen: c.Health.Listen, does: "health", needed: true},
 	}
 	if c.DHCP.Enabled {
 		proxy := slices.ContainsFunc(r.subnets, func(n hardware.Subnet) bool { return n.Proxy() })
@@ -154,17 +162,42 @@ func (d *doctor) ports(c *config, r *running) []diagnosis {
 		}, doors...)
 	}
 	if c.HTTPS.Listen != "" {
-		doors = append(doors, door{network: "tcp", port: portOf(c.HTTPS.Listen), does: "HTTPS", needed: true})
+		doors = append(doors, door{network: "tcp", port: portOf(c.HTTPS.Listen), listen: c.HTTPS.Listen, does: "HTTPS", needed: true})
 	}
 	var out []diagnosis
 	_ = d.in(func() error {
 		for _, p := range doors {
-			p.owner, p.taken = dhcp.PortOwner(p.network, p.port)
-			out = append(out, checkDoor(p, r.owner, r.up))
+			p.owners = dhcp.PortOwners(p.network, p.port)
+			p.blocked = len(p.owners) > 0 && !r.up && p.blocks(ctx, links)
+			out = append(out, checkDoor(p, r.owners, r.up))
 		}
 		return nil
 	})
 	return out
+}
+
+// blocks tries whether a stopped daemon could open its port beside those who have it.
+func (p *door) blocks(ctx context.Context, links []nic) bool {
+	if p.listen == "" {
+		return slices.ContainsFunc(links, func(l nic) bool { return l.err == nil && dhcp.InUse(ctx, l.name, p.port) })
+	}
+	var lc net.ListenConfig
+	var c io.Closer
+	var err error
+	if p.network == "udp" {
+		at, _ := listenAddr(p.listen) // validate has read it
+		network := "udp4"             // as TFTP does
+		if at.Addr().Is6() {
+			network = "udp6"
+		}
+		c, err = lc.ListenPacket(ctx, network, at.String())
+	} else {
+		c, err = lc.Listen(ctx, p.network, p.listen)
+	}
+	if err == nil {
+		_ = c.Close()
+	}
+	return errors.Is(err, unix.EADDRINUSE)
 }
 
 // interfaces looks at those of the configuration, or the one that serve would take.
@@ -246,12 +279,15 @@ func isOurs(links []nic, a netip.Addr) bool {
 // way begins with one, and this is the smallest.
 const probed = dhcp.ProgramBIOS
 
-// files looks at the boot files, and fetches one through the listeners.
-func (d *doctor) files(ctx context.Context, c *config, links []nic, r *running) []diagnosis {
-	assets := ipxe.NewAssets(c.Data)
+// checkBootFiles judges what is missing for each architecture. barred: it is said already
+// that we may not look.
+func checkBootFiles(missing func(arch string) error, barred bool) []diagnosis {
 	var out []diagnosis
 	for _, arch := range []string{"amd64", "arm64"} {
-		switch err := assets.Missing(arch); {
+		switch err := missing(arch); {
+		case errors.Is(err, fs.ErrPermission) && barred:
+		case errors.Is(err, fs.ErrPermission):
+			return append(out, warn("boot files", "sudo rackstrap doctor", "not all of them may be read by who asks"))
 		case err == nil:
 			out = append(out, fine("boot files", "all of %s are there", arch))
 		case arch == "amd64":
@@ -260,8 +296,14 @@ func (d *doctor) files(ctx context.Context, c *config, links []nic, r *running) 
 			out = append(out, warn("boot files", "make assets build install", "%v", err))
 		}
 	}
+	return out
+}
+
+// fetches fetches a boot program through the listeners.
+func (d *doctor) fetches(ctx context.Context, c *config, links []nic, r *running) []diagnosis {
+	var out []diagnosis
 	sum := ""
-	if f, err := assets.Open(probed); err == nil {
+	if f, err := ipxe.NewAssets(c.Data).Open(probed); err == nil {
 		sum, err = f.SHA256()
 		_ = f.Close()
 		if err != nil {
@@ -271,23 +313,19 @@ func (d *doctor) files(ctx context.Context, c *config, links []nic, r *running) 
 	if sum == "" || !r.up {
 		return out
 	}
-	for _, l := range links {
-		for _, p := range l.networks {
+	for _, how := range []struct {
+		name, listen string
+		fetch        func(context.Context, netip.AddrPort, string) (string, error)
+	}{{"HTTP", c.HTTP.Listen, fetchHTTP}, {"TFTP", c.TFTP.Listen, fetchTFTP}} {
+		for _, at := range probes(how.listen, told(r.subnets, links)) {
 			ctx, cancel := context.WithTimeout(ctx, askTime)
-			for _, how := range []struct {
-				name  string
-				port  uint16
-				fetch func(context.Context, netip.AddrPort, string) (string, error)
-			}{{"HTTP", portOf(c.HTTP.Listen), fetchHTTP}, {"TFTP", portOf(c.TFTP.Listen), fetchTFTP}} {
-				var got string
-				at := netip.AddrPortFrom(p.Addr(), how.port)
-				err := d.in(func() (err error) {
-					got, err = how.fetch(ctx, at, probed)
-					return err
-				})
-				out = append(out, checkFetched(how.name, at, got, sum, err))
-			}
+			var got string
+			err := d.in(func() (err error) {
+				got, err = how.fetch(ctx, at, probed)
+				return err
+			})
 			cancel()
+			out = append(out, checkFetched(how.name, at, got, sum, err))
 		}
 	}
 	return out
