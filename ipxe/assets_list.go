@@ -12,7 +12,6 @@ import (
 // initramfs.
 type Listed struct {
 	Provenance
-	Size int64
 	// Path and Modified are the operator's file's; zero where it is embedded.
 	Path     string
 	Modified time.Time
@@ -35,7 +34,7 @@ func (a *Assets) List() ([]Listed, error) {
 	for _, p := range all {
 		l := Listed{Provenance: p}
 		if p.Source != SourceOperator {
-			f, err := a.base(p.File)
+			l.Size, err = a.embeddedSize(p)
 			if errors.Is(err, fs.ErrNotExist) {
 				continue // named in provenance.json, and not built in
 			}
@@ -43,8 +42,6 @@ func (a *Assets) List() ([]Listed, error) {
 				errs = append(errs, err)
 				continue
 			}
-			l.Size = f[0].size
-			errs = append(errs, closeParts(f))
 			out = append(out, l)
 			continue
 		}
@@ -64,4 +61,20 @@ func (a *Assets) List() ([]Listed, error) {
 		out = append(out, l)
 	}
 	return out, errors.Join(errs...)
+}
+
+// embeddedSize is how many bytes an embedded file is served with. One that is embedded
+// packed is not unpacked for that: most appliances never serve the kernel for arm64.
+func (a *Assets) embeddedSize(p Provenance) (int64, error) {
+	if !isAssetName(p.File) {
+		return 0, fs.ErrNotExist
+	}
+	info, err := fs.Stat(a.builtin, p.File)
+	if err == nil {
+		return info.Size(), nil
+	}
+	if errors.Is(err, fs.ErrNotExist) {
+		_, err = fs.Stat(a.builtin, p.File+packedSuffix)
+	}
+	return p.Size, err
 }

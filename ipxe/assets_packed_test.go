@@ -27,7 +27,7 @@ func packedKernel(t *testing.T, content []byte) fstest.MapFS {
 	return fstest.MapFS{
 		"vmlinuz-arm64.zst": {Data: z.EncodeAll(content, nil)},
 		"provenance.json": {Data: fmt.Appendf(nil,
-			`[{"file":"vmlinuz-arm64","package":"linux","version":"1","sha256":"%x","licence":"GPL-2","source":"debian"}]`, sum)},
+			`[{"file":"vmlinuz-arm64","package":"linux","version":"1","sha256":"%x","size":%d,"licence":"GPL-2","source":"debian"}]`, sum, len(content))},
 	}
 }
 
@@ -88,6 +88,23 @@ func TestMissingUnpacksNothing(t *testing.T) {
 	write(t, dir, "boot/vmlinuz-arm64", "mine")
 	if got := read(t, newAssets(m, dir), "vmlinuz-arm64"); got != "mine" {
 		t.Errorf("read %q", got)
+	}
+}
+
+// What is listed at every start, and whenever somebody asks, unpacks nothing either.
+func TestListUnpacksNothing(t *testing.T) {
+	t.Parallel()
+	content := bytes.Repeat([]byte("kernel\x00"), 1000)
+	a := newAssets(packedKernel(t, content), t.TempDir())
+	list, err := a.List()
+	if err != nil || len(list) != 1 || list[0].File != "vmlinuz-arm64" || list[0].Size != int64(len(content)) {
+		t.Errorf("%+v, %v", list, err)
+	}
+	if len(a.unpacked.files) != 0 {
+		t.Error("the list unpacked the kernel")
+	}
+	if got := read(t, a, "vmlinuz-arm64"); got != string(content) || len(a.unpacked.files) != 1 {
+		t.Errorf("%d bytes are served, %d files unpacked", len(got), len(a.unpacked.files))
 	}
 }
 

@@ -12,7 +12,8 @@ type Provenance struct {
 	File    string `json:"file"`
 	Package string `json:"package,omitempty"`
 	Version string `json:"version,omitempty"`
-	SHA256  string `json:"sha256"`            // hexadecimal, of the file as it is on disk or embedded
+	SHA256  string `json:"sha256"`            // hexadecimal, of the file as it is served
+	Size    int64  `json:"size"`              // bytes, as it is served; of an operator's file [Assets.List] knows it
 	Licence string `json:"licence,omitempty"` // short name, from the package's copyright file
 	Source  string `json:"source"`            // one of the Source constants
 }
