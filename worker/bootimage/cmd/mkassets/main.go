@@ -55,7 +55,7 @@ func parse(args []string, getenv func(string) string) (options, error) {
 	fs := flag.NewFlagSet("mkassets", flag.ContinueOnError)
 	fs.StringVar(&o.out, "out", "ipxe/embedded", "write the boot files into this `folder`")
 	fs.StringVar(&o.cache, "cache", cache, "keep downloads and results in this `folder`")
-	names := fs.String("arch", "amd64,arm64", "make the boot files of these `architectures`, and remove those of others")
+	names := fs.String("arch", "amd64,arm64", "make the boot files of these `architectures`, and remove all others")
 	fs.StringVar(&o.worker, "worker", "", "use this static `program` instead of building ./cmd/rackstrap-worker; needs one -arch")
 	fs.StringVar(&o.ldflags, "ldflags", "-s -w", "linker `flags` for building the worker")
 	fs.IntVar(&o.level, "level", 19, "zstd `level` for the worker; 3 is quick, for trying things out")

@@ -181,6 +181,25 @@ func TestRun(t *testing.T) {
 	}
 }
 
+// A folder that never had boot files may be somebody's own: nothing of it is removed.
+func TestRunElsewhere(t *testing.T) {
+	t.Parallel()
+	a, o := newArchive(t), testOptions(t)
+	mine := filepath.Join(o.out, "letter.txt")
+	if err := os.Mkdir(o.out, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(mine, nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if err := run(t.Context(), o, a.all, io.Discard); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := os.Stat(mine); err != nil {
+		t.Error(err)
+	}
+}
+
 // A second run changes nothing and needs nothing, in whatever order apt lists
 // the packages; a new kernel is noticed.
 func TestRunAgain(t *testing.T) {
@@ -259,7 +278,8 @@ func TestRunRefuses(t *testing.T) {
 	}
 }
 
-// Files for arm64 come from its own packages, and the kernel is kept packed. A build that leaves them out takes them away.
+// Files for arm64 come from its own packages, and the kernel is kept packed. A build that leaves them out takes them away, and
+// what no build makes any more.
 func TestRunBoth(t *testing.T) {
 	t.Parallel()
 	o := testOptions(t)
@@ -304,8 +324,19 @@ func TestRunBoth(t *testing.T) {
 		t.Errorf("the packed kernel is %q, %v", kernel, err)
 	}
 	o.arches = o.arches[:1]
+	// what an earlier version made, and what is in the repository
+	for _, name := range []string{"grubaa64-http.efi", "README.md", ".gitignore"} {
+		if err := os.WriteFile(filepath.Join(o.out, name), []byte(name), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
 	if err := run(t.Context(), o, toolsFor, &log); err != nil {
 		t.Fatal(err)
+	}
+	for _, name := range []string{"README.md", ".gitignore"} {
+		if text, err := os.ReadFile(filepath.Join(o.out, name)); string(text) != name {
+			t.Errorf("%s: %q, %v", name, text, err)
+		}
 	}
 	left, err := filepath.Glob(filepath.Join(o.out, "*a*64*"))
 	if n := read(); n != 0 || err != nil || slices.ContainsFunc(left, func(f string) bool { return strings.Contains(f, "arm64") || strings.Contains(f, "aa64") }) {

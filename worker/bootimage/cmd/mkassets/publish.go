@@ -13,6 +13,9 @@ import (
 	"slices"
 )
 
+// provenance is the file that says where the others are from.
+const provenance = "provenance.json"
+
 // made is everything of one architecture, ready to be published.
 type made struct {
 	base
@@ -56,7 +59,7 @@ func (b base) size(file string) (int64, error) {
 }
 
 // publish writes the boot files that changed into dir, each in one step, and
-// provenance.json last. Files of an architecture that is not among them go.
+// provenance.json last. Files that are not among them go.
 func publish(list []made, dir string, out io.Writer) error {
 	if err := os.MkdirAll(dir, 0o755); err != nil {
 		return err
@@ -79,36 +82,40 @@ func publish(list []made, dir string, out io.Writer) error {
 			origins = append(origins, o)
 		}
 	}
-	if err := remove(list, dir, out); err != nil {
+	if err := remove(origins, dir, out); err != nil {
 		return err
 	}
 	text, err := json.MarshalIndent(origins, "", "  ")
 	if err != nil {
 		return err
 	}
-	return replace(filepath.Join(dir, "provenance.json"), append(text, '\n'), out)
+	return replace(filepath.Join(dir, provenance), append(text, '\n'), out)
 }
 
-// remove takes the files of the other architectures out of dir, which a build would
-// embed.
-func remove(list []made, dir string, out io.Writer) error {
-	for _, a := range arches() {
-		if slices.ContainsFunc(list, func(m made) bool { return m.arch.name == a.name }) {
+// remove takes out of dir what was not published: a build embeds all of it, also files
+// of other architectures and those that an earlier version made. A folder without
+// provenance.json has none of these, and may be somebody's own.
+func remove(published []origin, dir string, out io.Writer) error {
+	if _, err := os.Lstat(filepath.Join(dir, provenance)); errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	keep := []string{provenance, "README.md", ".gitignore"} // the last two are in the repository
+	for _, o := range published {
+		keep = append(keep, o.stored())
+	}
+	entries, err := os.ReadDir(dir)
+	if err != nil {
+		return err
+	}
+	for _, e := range entries {
+		if !e.Type().IsRegular() || slices.Contains(keep, e.Name()) {
 			continue
 		}
-		names := []string{a.initramfsFile()}
-		for _, s := range a.sources {
-			names = append(names, origin{File: s.file, Packed: s.pack}.stored())
+		file := filepath.Join(dir, e.Name())
+		if err := os.Remove(file); err != nil {
+			return err
 		}
-		for _, name := range names {
-			file := filepath.Join(dir, name)
-			switch err := os.Remove(file); {
-			case err == nil:
-				fmt.Fprintf(out, "removed %s\n", file)
-			case !errors.Is(err, fs.ErrNotExist):
-				return err
-			}
-		}
+		fmt.Fprintf(out, "removed %s\n", file)
 	}
 	return nil
 }
