@@ -64,7 +64,7 @@ func TestWhatDHCPNamesIsServed(t *testing.T) {
 	assets := ipxe.NewAssets(dir)
 	web := httptest.NewServer(ipxe.NewHandler(assets, backend, ipxe.Pacing{}, log))
 	t.Cleanup(web.Close)
-	addr := startTFTP(t, tftpHandler{ipxe.NewTFTPFiles(assets, backend, log)})
+	addr := startTFTP(t, tftpHandler{ipxe.NewTFTPFiles(assets, backend, 7080, log)})
 
 	programs := []string{dhcp.ProgramBIOS, dhcp.ProgramUEFI, "ipxe.efi", "shimx64.efi", "grubx64.efi", dhcp.ProgramShimARM, "grubaa64.efi"}
 	for _, p := range programs {

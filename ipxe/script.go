@@ -24,7 +24,9 @@ type ScriptInput struct {
 	// empty.
 	Why string
 	// HTTP is our HTTP listener and Worker our worker listener, both with the address
-	// that this machine was told; needed for a machine that boots the worker.
+	// that this machine was told; needed for a machine that boots the worker. HTTP with
+	// the address 0.0.0.0 is at the server that the machine's DHCP named (next-server),
+	// which [Autoexec] alone can say.
 	HTTP, Worker netip.AddrPort
 	// Token lets the worker of this boot in; empty where the asking address is not
 	// this boot's.
@@ -50,9 +52,19 @@ func Script(in ScriptInput) ([]byte, error) { return render(in, "ipxe") }
 
 // Autoexec is [Script] for an iPXE that finds it as autoexec.ipxe beside itself, as
 // iPXE 2 does: it has no address yet.
+//
+// Where nobody knows who asks, it asks again by the MAC once it has an address.
 func Autoexec(in ScriptInput) ([]byte, error) {
 	body, err := Script(in)
-	head, herr := execute("autoexec.ipxe.tmpl", &view{})
+	v := &view{}
+	if shape(&in) == "nobody" && in.HTTP.IsValid() {
+		host := in.HTTP.String()
+		if in.HTTP.Addr().IsUnspecified() {
+			host = fmt.Sprintf("${next-server}:%d", in.HTTP.Port())
+		}
+		v.Script = "http://" + host + scriptPath("${netX/mac}")
+	}
+	head, herr := execute("autoexec.ipxe.tmpl", v)
 	if herr != nil {
 		return nil, herr
 	}
@@ -211,7 +223,9 @@ func (v *view) addLoaders(in *ScriptInput) error {
 }
 
 // ScriptPath is the path of a machine's boot script below our HTTP base.
-func ScriptPath(m hardware.MAC) string { return "/ipxe/script/" + m.String() + "/auto.ipxe" }
+func ScriptPath(m hardware.MAC) string { return scriptPath(m.String()) }
+
+func scriptPath(mac string) string { return "/ipxe/script/" + mac + "/auto.ipxe" }
 
 func execute(name string, v *view) ([]byte, error) {
 	t, err := template.New(name).Funcs(template.FuncMap{"quote": grubQuote}).ParseFS(scripts, "scripts/"+name)

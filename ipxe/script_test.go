@@ -131,6 +131,25 @@ func TestAutoexec(t *testing.T) {
 	golden(t, filepath.Join("testdata", "scripts", "worker.autoexec"), got)
 }
 
+// A machine whose address is no boot's may be known by its MAC, which only it can say.
+func TestAutoexecOfNobody(t *testing.T) {
+	t.Parallel()
+	for http, want := range map[string]string{
+		"10.0.0.1:7080":  "\nchain --autofree --replace http://10.0.0.1:7080/ipxe/script/${netX/mac}/auto.ipxe ||\n",
+		"[fd00::1]:7080": "\nchain --autofree --replace http://[fd00::1]:7080/ipxe/script/${netX/mac}/auto.ipxe ||\n",
+		"0.0.0.0:7080":   "\nchain --autofree --replace http://${next-server}:7080/ipxe/script/${netX/mac}/auto.ipxe ||\n",
+	} {
+		got, err := Autoexec(ScriptInput{HTTP: netip.MustParseAddrPort(http)})
+		online, chain, end := strings.Index(string(got), ":rs-online\n"), strings.Index(string(got), want), strings.Index(string(got), "echo Rackstrap: no boot of a machine")
+		if err != nil || online < 0 || chain < online || end < chain {
+			t.Errorf("%s: %v, no %q between the address and the end:\n%s", http, err, want, got)
+		}
+	}
+	if got, err := Autoexec(workerInput()); err != nil || strings.Contains(string(got), "netX/mac") {
+		t.Errorf("a machine that is known asks again: %v\n%s", err, got)
+	}
+}
+
 // TestGrubSyntax lets GRUB itself read what we wrote for it.
 func TestGrubSyntax(t *testing.T) {
 	t.Parallel()

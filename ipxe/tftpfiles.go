@@ -27,12 +27,13 @@ type TFTPFile interface {
 type TFTPFiles struct {
 	assets  *Assets
 	scripts Scripts
+	port    uint16 // of our HTTP listener
 	log     *slog.Logger
 }
 
-// NewTFTPFiles makes a TFTPFiles.
-func NewTFTPFiles(assets *Assets, scripts Scripts, log *slog.Logger) *TFTPFiles {
-	return &TFTPFiles{assets: assets, scripts: scripts, log: log}
+// NewTFTPFiles makes a TFTPFiles; httpPort is that of NewHandler's listener.
+func NewTFTPFiles(assets *Assets, scripts Scripts, httpPort uint16, log *slog.Logger) *TFTPFiles {
+	return &TFTPFiles{assets: assets, scripts: scripts, port: httpPort, log: log}
 }
 
 // machinePrefix is where grub.cfg looks for a machine's commands.
@@ -63,6 +64,9 @@ func (t *TFTPFiles) Open(ctx context.Context, client netip.AddrPort, name string
 	case isAutoexec(name) && errors.Is(err, fs.ErrNotExist):
 		mac, _ := t.scripts.Asks(ctx, asking)
 		in, reason := ask(ctx, t.scripts, mac, asking)
+		if mac.IsZero() {
+			in.HTTP = netip.AddrPortFrom(netip.IPv4Unspecified(), t.port)
+		}
 		return t.script(ctx, asking, in, reason, Autoexec), nil
 	}
 	return nil, err

@@ -37,6 +37,10 @@ func TestTFTPFiles(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	again, err := Autoexec(ScriptInput{HTTP: netip.MustParseAddrPort("0.0.0.0:7080")})
+	if err != nil {
+		t.Fatal(err)
+	}
 	mac := workerInput().MAC
 	const machine, stranger = "127.0.0.1:2000", "127.0.0.2:2000"
 	for name, tc := range map[string]struct {
@@ -56,6 +60,7 @@ func TestTFTPFiles(t *testing.T) {
 		"grub/machine/02:00:00:00:00:09":            {machine, string(unknown), nil, hardware.ReasonUnknownMachine},
 		"autoexec.ipxe":                             {machine, string(auto), nil, hardware.ReasonScriptSent},
 		"/vendor/autoexec.ipxe":                     {machine, string(auto), nil, hardware.ReasonScriptSent},
+		"/autoexec.ipxe":                            {stranger, string(again), nil, hardware.ReasonUnknownMachine},
 		"grub/machine/auto":                         {machine, string(commands), nil, hardware.ReasonScriptSent},
 		"/grub/machine/auto":                        {stranger, string(nobody), nil, hardware.ReasonUnknownMachine},
 		"grub/machine/":                             {machine, "", fs.ErrNotExist, ""},
@@ -69,7 +74,7 @@ func TestTFTPFiles(t *testing.T) {
 		"grub/machine/" + strings.Repeat("5", 9999): {machine, "", fs.ErrNotExist, ""},
 	} {
 		b := newFakeBackend(t, "")
-		f, err := NewTFTPFiles(newAssets(builtin(), t.TempDir()), b, quiet()).Open(t.Context(), netip.MustParseAddrPort(tc.client), name)
+		f, err := NewTFTPFiles(newAssets(builtin(), t.TempDir()), b, 7080, quiet()).Open(t.Context(), netip.MustParseAddrPort(tc.client), name)
 		if tc.err != nil {
 			if !errors.Is(err, tc.err) {
 				t.Errorf("%.40q: error %v, want %v", name, err, tc.err)
@@ -105,7 +110,7 @@ func TestTFTPFiles(t *testing.T) {
 func TestTFTPFilesHalfRead(t *testing.T) {
 	t.Parallel()
 	b := newFakeBackend(t, "")
-	f, err := NewTFTPFiles(newAssets(builtin(), t.TempDir()), b, quiet()).Open(t.Context(), netip.MustParseAddrPort("127.0.0.1:9"), machinePrefix+workerInput().MAC.String())
+	f, err := NewTFTPFiles(newAssets(builtin(), t.TempDir()), b, 7080, quiet()).Open(t.Context(), netip.MustParseAddrPort("127.0.0.1:9"), machinePrefix+workerInput().MAC.String())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -126,7 +131,7 @@ func TestTFTPFilesOwnScript(t *testing.T) {
 		in.Next = hardware.Next{Target: hardware.TargetCustom, Reason: hardware.ReasonOwnScript}
 		in.Own = &hardware.OwnScript{Script: "#!ipxe\nshell\n"}
 	}
-	files := NewTFTPFiles(newAssets(builtin(), t.TempDir()), b, quiet())
+	files := NewTFTPFiles(newAssets(builtin(), t.TempDir()), b, 7080, quiet())
 	for name, want := range map[string]string{"grub/machine/auto": "spec.netboot.ipxe", "autoexec.ipxe": "clear rs-net\nshell\n"} {
 		f, err := files.Open(t.Context(), netip.MustParseAddrPort("127.0.0.1:9"), name)
 		if err != nil {
@@ -160,7 +165,7 @@ func TestTFTPFilesOwnGrubConfig(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	write(t, dir, "boot/grub/grub.cfg", "mine")
-	f, err := NewTFTPFiles(newAssets(builtin(), dir), newFakeBackend(t, ""), quiet()).Open(t.Context(), netip.AddrPort{}, "grub/grub.cfg")
+	f, err := NewTFTPFiles(newAssets(builtin(), dir), newFakeBackend(t, ""), 7080, quiet()).Open(t.Context(), netip.AddrPort{}, "grub/grub.cfg")
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -323,7 +323,7 @@ func TestDoctorFetches(t *testing.T) {
 	srv := serveTFTP(t, tftp.Config{
 		Listen: netip.MustParseAddrPort("127.0.0.2:0"),
 		// no Subnet covers the server's own address
-		Handler: tftpFiles{ipxe.NewTFTPFiles(ipxe.NewAssets(dir), nil, slog.New(slog.DiscardHandler)), func(a netip.Addr) bool { return a.Unmap() == netip.MustParseAddr("127.0.0.1") }},
+		Handler: tftpFiles{ipxe.NewTFTPFiles(ipxe.NewAssets(dir), nil, 7080, slog.New(slog.DiscardHandler)), func(a netip.Addr) bool { return a.Unmap() == netip.MustParseAddr("127.0.0.1") }},
 	})
 	ctx := t.Context()
 	web := httptest.NewServer(http.StripPrefix("/ipxe/", http.FileServer(http.Dir(filepath.Join(dir, "boot")))))

@@ -285,7 +285,7 @@ func (a *appliance) tftpPart(b *httpBoots) (part, error) {
 	if err != nil {
 		return part{}, err
 	}
-	srv, err := tftp.New(tftp.Config{Listen: listen, Handler: tftpFiles{ipxe.NewTFTPFiles(a.assets, b, a.log), a.inReach}, Observer: meteredTFTP{b.tracker, a.meters}, Log: a.log})
+	srv, err := tftp.New(tftp.Config{Listen: listen, Handler: tftpFiles{ipxe.NewTFTPFiles(a.assets, b, b.httpPort, a.log), a.inReach}, Observer: meteredTFTP{b.tracker, a.meters}, Log: a.log})
 	if err != nil {
 		return part{}, err
 	}

@@ -14,7 +14,7 @@ import (
 func TestTFTPReach(t *testing.T) {
 	t.Parallel()
 	a := openAppliance(t, t.TempDir())
-	f := tftpFiles{ipxe.NewTFTPFiles(a.assets, nil, slog.New(slog.DiscardHandler)), a.inReach}
+	f := tftpFiles{ipxe.NewTFTPFiles(a.assets, nil, 7080, slog.New(slog.DiscardHandler)), a.inReach}
 	inside, outside := netip.MustParseAddrPort("10.1.0.7:2000"), netip.MustParseAddrPort("192.0.2.7:2000")
 	refused := func(from netip.AddrPort) bool {
 		file, err := f.Open(t.Context(), from, "grub/grub.cfg")
