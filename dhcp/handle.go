@@ -165,6 +165,7 @@ func (s *Server) persist(ctx context.Context, c *Class, p *Place, boot *hardware
 	}
 	return s.Boots.Acked(ctx, Acked{
 		Hardware: p.UID(), Boot: boot.ID, Client: client, Server: p.Server, Program: d.Boot == hardware.ReasonBootProgram,
+		Proxied: p.Proxied(),
 	})
 }
 

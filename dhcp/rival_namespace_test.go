@@ -45,7 +45,14 @@ func TestRivalDnsmasq(t *testing.T) {
 	if f.Rival.Server != at || f.Rival.MAC.IsZero() || f.Subnet != dhcp.SampleSubnet().Meta.Name || !netip.MustParsePrefix("10.77.0.0/24").Contains(f.Rival.Offered) {
 		t.Errorf("%+v", f)
 	}
-	log, err := os.ReadFile(peer.Log)
+	var log []byte
+	for deadline := time.Now().Add(patience); err == nil && !strings.Contains(string(log), "DHCPOFFER"); { // written after it was sent
+		if time.Now().After(deadline) {
+			t.Fatalf("dnsmasq says of no offer:\n%s", log)
+		}
+		time.Sleep(10 * time.Millisecond)
+		log, err = os.ReadFile(peer.Log)
+	}
 	if err != nil || !strings.Contains(string(log), "DHCPOFFER") || strings.Contains(string(log), "DHCPREQUEST") {
 		t.Errorf("%v: the search took a lease:\n%s", err, log)
 	}

@@ -63,6 +63,7 @@ type Acked struct {
 	Client   netip.Addr
 	Server   netip.Addr // our address as the client was told
 	Program  bool       // the ACK names an iPXE program of ours
+	Proxied  bool       // the address is another server's
 }
 
 // Observation is one decision about a known machine.

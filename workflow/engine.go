@@ -92,6 +92,8 @@ type machine struct {
 	begun     bucket // bounds its boots; see begins
 	// reports bounds those of a machine that is not accepted.
 	reports bucket
+	// reported is the boot whose worker has reported its facts.
+	reported string
 	// attached says that session is not nil, for who may not wait for mu. Of strangers only.
 	attached atomic.Bool
 }

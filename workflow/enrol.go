@@ -24,7 +24,7 @@ const (
 	enrolBurst = 64
 	// enrolEvery is how often a machine that is not accepted may report itself, after the
 	// first few: what its BMC says comes later than the rest.
-	enrolEvery   = 3 * time.Second
+	enrolEvery   = time.Minute
 	enrolReports = 4
 	// enrolWithin is how long the worker of a machine without a record has to report what
 	// is in it.

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"reflect"
 	"strings"
 
 	"github.com/rackstrap/rackstrap/hardware"
@@ -49,12 +50,29 @@ func (s *Session) report(ctx context.Context, f *hardware.Facts) error {
 		if err != nil {
 			return err
 		}
+		if s.m.reported == s.boot && sameFacts(h.Facts, f) {
+			return nil
+		}
 		events := s.e.findings(h, &mc.Status, s.boot, f)
 		if s.scope == hardware.ScopeEnrol {
 			progress(mc) // it did what it was booted for
 		}
-		return s.e.c.Store.Commit(ctx, &Change{Machine: mc, Facts: f, Events: events})
+		err = s.e.c.Store.Commit(ctx, &Change{Machine: mc, Facts: f, Events: events})
+		if err == nil {
+			s.m.reported = s.boot
+		}
+		return err
 	})
+}
+
+// sameFacts reports whether two reports differ in their time at most.
+func sameFacts(a, b *hardware.Facts) bool {
+	if a == nil || b == nil {
+		return a == b
+	}
+	x := *a
+	x.Collected = b.Collected
+	return reflect.DeepEqual(&x, b)
 }
 
 func (s *Session) retry(ctx context.Context, f func() error) error {

@@ -87,7 +87,7 @@ func TestEnrol(t *testing.T) {
 		w.acked(seq + 2)
 	}
 	w.facts(6, f)
-	w.ends(codes.ResourceExhausted, "once in 3s is enough")
+	w.ends(codes.ResourceExhausted, "once in 1m0s is enough")
 	w = enrol()
 	r.must(r.engine.Accept(r.ctx, h.Meta.UID, ""))
 	if f := w.recv().GetFinish(); f.GetWhat() != workerpb.Finish_WHAT_REBOOT {

@@ -303,7 +303,7 @@ func (a *appliance) dhcpPart(t *tracker, httpPort uint16) (part, error) {
 	}
 	srv, err := dhcp.New(dhcp.Config{
 		SearchEvery: every, Found: a.found,
-		Interfaces: a.c.Interfaces, HTTPPort: httpPort, Programs: programs, View: a.db.View(), Leases: leaseAdapter{meteredLeases{a.kv.Leases(), a.meters}},
+		Interfaces: a.c.Interfaces, HTTPPort: httpPort, Programs: programs, View: a.db.View(), Leases: newLeaseAdapter(meteredLeases{a.kv.Leases(), a.meters}, t),
 		Boots: dhcpBoots{t}, Metrics: dhcp.NewMetrics(a.reg), Strangers: a.unknown, Log: a.log,
 	})
 	if err != nil {
@@ -360,7 +360,21 @@ func (a *appliance) inReach(client netip.Addr) bool {
 }
 
 // leaseAdapter is the lease journal as DHCP sees it.
-type leaseAdapter struct{ store.Leases }
+type leaseAdapter struct {
+	store.Leases
+	tracker *tracker
+}
+
+func newLeaseAdapter(l store.Leases, t *tracker) leaseAdapter {
+	t.leased(l.List()...)
+	return leaseAdapter{l, t}
+}
 
 // Confirm implements dhcp.Leases.
-func (l leaseAdapter) Confirm(ctx context.Context, x hardware.Lease) error { return l.Put(ctx, x) }
+func (l leaseAdapter) Confirm(ctx context.Context, x hardware.Lease) error {
+	err := l.Put(ctx, x)
+	if err == nil {
+		l.tracker.leased(x)
+	}
+	return err
+}

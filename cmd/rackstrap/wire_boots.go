@@ -5,6 +5,7 @@ import (
 	"errors"
 	"net/netip"
 	"os"
+	"time"
 
 	"github.com/rackstrap/rackstrap/dhcp"
 	"github.com/rackstrap/rackstrap/dhcp/ndp"
@@ -49,6 +50,9 @@ func (b dhcpBoots) Booting(mac hardware.MAC) bool {
 // Acked implements dhcp.Boots.
 func (b dhcpBoots) Acked(ctx context.Context, a dhcp.Acked) error {
 	b.acked(a.Client, bootRef{a.Hardware, a.Boot})
+	if a.Proxied {
+		b.unleased(a.Client)
+	}
 	return b.engine.Acked(ctx, a.Hardware, a.Boot, a.Client, a.Server, a.Program)
 }
 
@@ -67,12 +71,17 @@ func (b dhcpBoots) Observe(o dhcp.Observation) {
 	if asked && o.Firmware == hardware.FirmwareNone && h.Status.State == hardware.StateProvisioned {
 		// no firmware, and our worker is not booted any more: it is the system itself
 		if m, ok := b.view.Machine(o.Hardware); ok && m.Boot != nil {
-			if err := b.engine.OSSeen(context.Background(), h, m.Boot.ID); err != nil {
+			ctx, cancel := context.WithTimeout(context.Background(), seenTimeout)
+			defer cancel()
+			if err := b.engine.OSSeen(ctx, h, m.Boot.ID); err != nil {
 				b.log.Warn("that the installed system runs was not noted", "hardware", h.Meta.Name, "err", err)
 			}
 		}
 	}
 }
+
+// seenTimeout bounds what DHCP waits for a note that a system runs.
+const seenTimeout = time.Second
 
 // httpBoots is the engine as HTTP and GRUB over TFTP see it.
 type httpBoots struct {
@@ -116,6 +125,10 @@ func (b *httpBoots) Script(ctx context.Context, mac hardware.MAC, client netip.A
 		return in, g.Next.Reason
 	}
 	in.Token, in.Firmware = g.Token, g.Boot.Firmware
+	if !b.holds(g.Hardware, mac, client) {
+		// The boot's address is somebody else's by now.
+		in.Token, g.Reason = "", hardware.ReasonScriptNoToken
+	}
 	in.HTTP = netip.AddrPortFrom(g.Boot.Server, b.httpPort)
 	in.Worker = netip.AddrPortFrom(g.Boot.Server, b.grpcPort)
 	return in, g.Reason

@@ -61,7 +61,7 @@ func newDiscovery(t *testing.T, name string) *discovery {
 	d := &discovery{appliance: a, t: t, client: client, track: newTracker(a.engine, a.db.View(), log)}
 	d.files = &httpBoots{tracker: d.track, httpPort: 7080, grpcPort: 42113, common: ipxe.ScriptInput{CA: a.id.caSHA256}}
 	srv, err := dhcp.New(dhcp.Config{
-		Interfaces: []string{l.Bridge()}, HTTPPort: 7080, View: a.db.View(), Leases: leaseAdapter{meteredLeases{a.kv.Leases(), a.meters}},
+		Interfaces: []string{l.Bridge()}, HTTPPort: 7080, View: a.db.View(), Leases: newLeaseAdapter(meteredLeases{a.kv.Leases(), a.meters}, d.track),
 		Boots: dhcpBoots{d.track}, Metrics: dhcp.NewMetrics(a.reg), Strangers: a.unknown, Log: log, In: l.Do,
 	})
 	must(t, err)

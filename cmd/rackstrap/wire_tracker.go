@@ -34,6 +34,7 @@ type tracker struct {
 
 	mu      sync.Mutex
 	clients map[netip.Addr]clientRef // at most maxClients
+	holders map[netip.Addr]holder
 }
 
 // bootRef names a boot; uid may be hardware.StrangerUID.
@@ -45,6 +46,12 @@ type clientRef struct {
 	at time.Time
 }
 
+// holder is who has the lease of an address.
+type holder struct {
+	mac     hardware.MAC
+	expires time.Time
+}
+
 // maxClients bounds the addresses that are remembered. Those that are forgotten are
 // found by their boot, which takes longer.
 const maxClients = 16 << 10
@@ -52,7 +59,42 @@ const maxClients = 16 << 10
 var _ tftp.Observer = (*tracker)(nil)
 
 func newTracker(e *workflow.Engine, v recordView, log *slog.Logger) *tracker {
-	return &tracker{engine: e, view: v, log: log, clients: map[netip.Addr]clientRef{}}
+	return &tracker{engine: e, view: v, log: log, clients: map[netip.Addr]clientRef{}, holders: map[netip.Addr]holder{}}
+}
+
+// leased notes who has an address. There is one entry for each address that was ever
+// lent or reserved.
+func (t *tracker) leased(leases ...hardware.Lease) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	for _, l := range leases {
+		switch {
+		case !l.Declined && !l.Released:
+			t.holders[l.Addr] = holder{l.MAC, l.Expires}
+		case t.holders[l.Addr].mac == l.MAC:
+			delete(t.holders, l.Addr)
+		}
+	}
+}
+
+// unleased forgets the lease of an address that another server gives by now.
+func (t *tracker) unleased(a netip.Addr) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	delete(t.holders, a)
+}
+
+// holds reports whether nobody else has a lease of the address. A boot's token goes to
+// the boot's address, and a pool may have lent that to another since.
+func (t *tracker) holds(h *hardware.Hardware, mac hardware.MAC, client netip.Addr) bool {
+	t.mu.Lock()
+	last, ok := t.holders[client.Unmap()]
+	t.mu.Unlock()
+	if !ok || last.mac == mac || time.Now().After(last.expires) {
+		return true
+	}
+	_, own := h.NIC(last.mac)
+	return own
 }
 
 func (t *tracker) acked(client netip.Addr, ref bootRef) {
