@@ -80,7 +80,8 @@ func TestHostileNetwork(t *testing.T) {
 			t.Errorf("%s: %v, want %q", name, err, tt.wrong)
 		}
 	}
-	if took := time.Since(begin); took > 20*time.Second {
+	// A bomb that goes off takes hours; a busy machine takes half a minute for all of them.
+	if took := time.Since(begin); took > 2*time.Minute {
 		t.Errorf("took %v", took)
 	}
 }
