@@ -59,7 +59,7 @@ test: deps-lab build lint ## everything a submission must pass
 	@echo 'tests: unit, race, golden packets, namespaces, QEMU'
 	@CGO_ENABLED=1 RACKSTRAP_TEST_NOSKIP=1 $(GO) test -race -shuffle=on -timeout 20m -p 2 $$($(GO) list $(PKGS) | grep -v /deploy/lab/e2e)
 	@echo 'tests: full installs over UEFI and BIOS, with faults; a machine that nobody registered; some of the netboots of make lab'
-	@RACKSTRAP_TEST_NOSKIP=1 RACKSTRAP_BIN=$(CURDIR)/bin/rackstrap $(GO) test -count=1 -timeout 35m ./deploy/lab/e2e
+	@RACKSTRAP_TEST_NOSKIP=1 RACKSTRAP_BIN=$(CURDIR)/bin/rackstrap $(GO) test -count=1 -timeout 20m ./deploy/lab/e2e
 
 # What `make lab` runs of deploy/lab/e2e; LAB=TestNetboot/uefi/proxy runs one cell.
 LAB ?= ^Test(Netboot|EveryFirmwareInstalls|UnknownMachineIsInstalled|SlowLinks|UEFIInstall.*|BIOSInstall.*)$$

@@ -180,9 +180,7 @@ func TestDoctorProbes(t *testing.T) {
 // nothing fails. The permissions are those of a user without rights, so it is one.
 func TestDoctorBarred(t *testing.T) {
 	t.Parallel()
-	if os.Geteuid() != 0 {
-		t.Skip("needs root, to leave it")
-	}
+	lab.Require(t) // root, to leave it
 	dir := t.TempDir()
 	if err := os.MkdirAll(filepath.Join(dir, "data", "boot"), 0o700); err != nil {
 		t.Fatal(err)
