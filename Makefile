@@ -92,6 +92,14 @@ proto: ## generate api/workerpb from worker.proto
 	@$(GO) build -modfile=deploy/tools.mod -o bin/tools/ google.golang.org/protobuf/cmd/protoc-gen-go google.golang.org/grpc/cmd/protoc-gen-go-grpc
 	@PATH=$(CURDIR)/bin/tools:$$PATH protoc --go_out=. --go_opt=module=github.com/rackstrap/rackstrap --go-grpc_out=. --go-grpc_opt=module=github.com/rackstrap/rackstrap api/workerpb/worker.proto
 
+.PHONY: capi-generate
+capi-generate: ## CRDs and deep copies from the types of api/capi
+	@deploy/capi/generate
+
+.PHONY: capi-env
+capi-env: ## the real parts of the Cluster API suites, built once into the cache
+	@deploy/capi/env/build
+
 .PHONY: clean
 clean: ## build outputs; the cache in $(RACKSTRAP_CACHE) stays
 	rm -rf bin dist

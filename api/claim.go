@@ -25,7 +25,18 @@ type ExplainClaim struct {
 	Spec hardware.ClaimSpec `json:"spec"`
 }
 
-// ClaimReleased is the answer to DELETE /claims/{id}.
+// ReleaseClaim is the body of POST /claims/{id}/release.
+type ReleaseClaim struct {
+	// Reserve keeps the machine for the next claim of a group.
+	Reserve *hardware.Reserve `json:"reserve,omitempty"`
+	// Unhealthy is why the machine should not be given to anybody before a human looked
+	// at it; empty: nothing speaks against it. It is quarantined.
+	Unhealthy string `json:"unhealthy,omitempty"`
+	// Reason is what the timeline shows.
+	Reason string `json:"reason,omitempty"`
+}
+
+// ClaimReleased is the answer to DELETE /claims/{id} and POST /claims/{id}/release.
 type ClaimReleased struct {
 	Claim hardware.Claim `json:"claim"`
 	// Workflow wipes the machine; empty where nothing had to be wiped, or where a

@@ -27,6 +27,12 @@ type ClaimSpec struct {
 	FailureDomain string `json:"failureDomain,omitempty"`
 	// FailureDomainLabel is `rack` where empty.
 	FailureDomainLabel string `json:"failureDomainLabel,omitempty"`
+	// FailureDomainPreferred: a machine of another failure domain will do where there is
+	// none in this one.
+	FailureDomainPreferred bool `json:"failureDomainPreferred,omitempty"`
+	// Reuse is the group, an owner or the beginning of owners, whose machines are kept
+	// for it: see Reserve. One of them that fits is taken before any other.
+	Reuse string `json:"reuse,omitempty"`
 	// Prefer weighs the machines that fit: the one with the largest sum is taken.
 	Prefer []Preference `json:"prefer,omitempty"`
 }
@@ -77,6 +83,9 @@ type ClaimStatus struct {
 	Claimed  time.Time `json:"claimed,omitzero"`
 	// Ended is when it was released; zero while it is held.
 	Ended time.Time `json:"ended,omitzero"`
+	// Stopped says that after the release the machine's system is known to run no more;
+	// nil before that.
+	Stopped *Stopped `json:"stopped,omitempty"`
 	// ProviderID is rackstrap://<installation>/<hardware uid>/<claim id>.
 	ProviderID string `json:"providerID,omitempty"`
 }
@@ -105,4 +114,47 @@ type ClaimAnswer struct {
 	Candidates []Candidate
 	// Against counts those that do not fit, each by the first thing against it.
 	Against map[Against]int
+}
+
+// Stopped says how it is known that what its last owner installed on a machine runs no
+// more. Whoever replaces a machine waits for it: two must not think that they are one.
+type Stopped struct {
+	At time.Time `json:"at"`
+	By StoppedBy `json:"by"`
+}
+
+// StoppedBy is a proof that a machine's system runs no more.
+type StoppedBy string
+
+// The proofs.
+const (
+	// StoppedNeverRan: nothing was installed under the claim, or it was not started.
+	StoppedNeverRan StoppedBy = "never-ran"
+	// StoppedByPowerOff: the power controller says that the machine is off.
+	StoppedByPowerOff StoppedBy = "power-off"
+	// StoppedByWorker: the worker runs in the machine, so nothing else does.
+	StoppedByWorker StoppedBy = "worker"
+	// StoppedByHold: it is not known. The deadline passed; the machine is on hold, and is
+	// refused its disk when it next boots from the network.
+	StoppedByHold StoppedBy = "hold"
+)
+
+// Reserve keeps the machine of a claim that ends for the next claim of a group.
+type Reserve struct {
+	// For is the group; claims name it in Spec.Reuse. It lies within the owner prefix of
+	// whoever asks.
+	For string `json:"for"`
+	// KeepDisks: nothing is wiped while it is kept. An install of the group then writes
+	// the disk that it installs to, and no other. When the time is over the machine is
+	// wiped like any other.
+	KeepDisks bool `json:"keepDisks,omitempty"`
+	// Within is how long it is kept, a day at most; an hour where zero.
+	Within Duration `json:"within,omitzero"`
+}
+
+// Reservation is a machine that is kept for a group.
+type Reservation struct {
+	For       string    `json:"for"`
+	KeepDisks bool      `json:"keepDisks,omitempty"`
+	Until     time.Time `json:"until"`
 }

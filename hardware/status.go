@@ -43,6 +43,8 @@ type Status struct {
 	MaintenanceNote string `json:"maintenanceNote,omitempty"`
 	// Claim says who has the machine; nil is free.
 	Claim *ClaimRef `json:"claim,omitempty"`
+	// Reserved keeps the machine for a group of claims; nil is nobody.
+	Reserved *Reservation `json:"reserved,omitempty"`
 	// Before is the state from which the machine began to move; it goes back there when
 	// nothing was touched.
 	Before State `json:"before,omitempty"`

@@ -33,8 +33,10 @@ type Options struct {
 	Token string
 	// CAFile, a PEM file, is trusted instead of the system's CAs.
 	CAFile string
+	// CA is the same as PEM text, for those who have no file; CAFile is not read then.
+	CA []byte
 	// Fingerprint pins the server's certificate by its SHA-256, in hex; without a
-	// CAFile, names and dates in it are not looked at then.
+	// CA, names and dates in it are not looked at then.
 	Fingerprint string
 }
 

@@ -74,14 +74,18 @@ func serverURL(s string) (string, error) {
 
 func (o Options) tls() (*tls.Config, error) {
 	c := &tls.Config{MinVersion: tls.VersionTLS12}
-	if o.CAFile != "" {
-		pem, err := os.ReadFile(o.CAFile)
-		if err != nil {
+	pem, from := o.CA, "the CA"
+	if len(pem) == 0 && o.CAFile != "" {
+		var err error
+		if pem, err = os.ReadFile(o.CAFile); err != nil {
 			return nil, err
 		}
+		from = o.CAFile
+	}
+	if len(pem) > 0 || o.CAFile != "" {
 		c.RootCAs = x509.NewCertPool()
 		if !c.RootCAs.AppendCertsFromPEM(pem) {
-			return nil, fmt.Errorf("%s: there is no certificate in it (PEM is wanted: -----BEGIN CERTIFICATE-----)", o.CAFile)
+			return nil, fmt.Errorf("%s: there is no certificate in it (PEM is wanted: -----BEGIN CERTIFICATE-----)", from)
 		}
 	}
 	if o.Fingerprint == "" {
@@ -93,7 +97,7 @@ func (o Options) tls() (*tls.Config, error) {
 	}
 	// the certificate itself is known, so that neither its names nor who signed it
 	// say more, unless a CA is asked for too
-	c.InsecureSkipVerify = o.CAFile == ""
+	c.InsecureSkipVerify = c.RootCAs == nil
 	c.VerifyConnection = func(s tls.ConnectionState) error {
 		got := sha256.Sum256(s.PeerCertificates[0].Raw)
 		if subtle.ConstantTimeCompare(got[:], want) != 1 {

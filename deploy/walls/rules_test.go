@@ -52,6 +52,8 @@ func table() []row {
 		{path: "api/tinkerbell", may: []string{"api/document", "hardware", "workflow"}},
 		// A module of its own. The client's methods speak in the types of the other three.
 		{path: "api/capi", may: []string{"api/capi/...", "api/client", "api", "hardware", "workflow"}},
+		// What the suites share: it runs the real parts, and is in no program.
+		{path: "api/capi/suite", may: []string{"api/capi/...", "api/client", "api", "hardware", "workflow", "deploy/lab/..."}},
 		{path: "web", may: []string{"api", "web/..."}},
 
 		// Its subpackages know each other: the session runs actions, probes and init.

@@ -1,0 +1,102 @@
+// Package contract is all that the controllers use of the Cluster API's own helpers
+// (sigs.k8s.io/cluster-api/util), in one place: upstream gives limited guarantees for
+// them and plans to move them to a module of their own.
+package contract
+
+import (
+	"context"
+	"errors"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	kerrors "k8s.io/apimachinery/pkg/util/errors"
+	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
+	"sigs.k8s.io/cluster-api/util"
+	"sigs.k8s.io/cluster-api/util/conditions"
+	"sigs.k8s.io/cluster-api/util/finalizers"
+	"sigs.k8s.io/cluster-api/util/patch"
+	"sigs.k8s.io/cluster-api/util/paused"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+)
+
+// Object is one of our kinds that has conditions.
+type Object interface {
+	client.Object
+	conditions.Setter
+}
+
+// OwnerMachine is the Machine that owns obj, nil where there is none, or none yet.
+func OwnerMachine(ctx context.Context, c client.Client, obj client.Object) (*clusterv1.Machine, error) {
+	m, err := util.GetOwnerMachine(ctx, c, metav1.ObjectMeta{Namespace: obj.GetNamespace(), OwnerReferences: obj.GetOwnerReferences()})
+	if apierrors.IsNotFound(err) {
+		return nil, nil
+	}
+	return m, err
+}
+
+// OwnerCluster is the Cluster that owns obj, nil where there is none, or none yet.
+func OwnerCluster(ctx context.Context, c client.Client, obj client.Object) (*clusterv1.Cluster, error) {
+	o, err := util.GetOwnerCluster(ctx, c, metav1.ObjectMeta{Namespace: obj.GetNamespace(), OwnerReferences: obj.GetOwnerReferences()})
+	if apierrors.IsNotFound(err) {
+		return nil, nil
+	}
+	return o, err
+}
+
+// ClusterOf is the Cluster that obj's label names, nil where there is none.
+func ClusterOf(ctx context.Context, c client.Client, obj client.Object) (*clusterv1.Cluster, error) {
+	name := obj.GetLabels()[clusterv1.ClusterNameLabel]
+	if name == "" {
+		return nil, nil
+	}
+	out := new(clusterv1.Cluster)
+	err := c.Get(ctx, client.ObjectKey{Namespace: obj.GetNamespace(), Name: name}, out)
+	if apierrors.IsNotFound(err) {
+		return nil, nil
+	}
+	return out, err
+}
+
+// EnsureFinalizer adds the finalizer, in a write of its own. added says: it was not
+// there, the caller returns, and nothing was done in the outside world before it.
+func EnsureFinalizer(ctx context.Context, c client.Client, obj client.Object, finalizer string) (added bool, err error) {
+	return finalizers.EnsureFinalizer(ctx, c, obj, finalizer)
+}
+
+// Paused keeps the condition Paused and says whether to leave obj alone, be it that it
+// is paused or that the condition was just written. cluster may be nil.
+func Paused(ctx context.Context, c client.Client, cluster *clusterv1.Cluster, obj Object) (leave bool, err error) {
+	is, requeue, err := paused.EnsurePausedCondition(ctx, c, cluster, obj)
+	return is || requeue, err
+}
+
+// Patcher writes what changed in an object since NewPatcher.
+type Patcher struct {
+	helper *patch.Helper
+	obj    Object
+	owned  []string
+}
+
+// NewPatcher remembers obj as it is. owned are the conditions that only the caller
+// writes, besides Ready and Paused.
+func NewPatcher(c client.Client, obj Object, owned ...string) (*Patcher, error) {
+	h, err := patch.NewHelper(obj, c)
+	return &Patcher{h, obj, append(owned, clusterv1.ReadyCondition, clusterv1.PausedCondition)}, err
+}
+
+// Patch writes the changes. An object that is gone meanwhile, because its last
+// finalizer went in the same patch, is no error.
+func (p *Patcher) Patch(ctx context.Context) error {
+	err := p.helper.Patch(ctx, p.obj, patch.WithOwnedConditions{Conditions: p.owned})
+	var all kerrors.Aggregate
+	if errors.As(err, &all) {
+		return kerrors.FilterOut(all, apierrors.IsNotFound)
+	}
+	return client.IgnoreNotFound(err)
+}
+
+// Set sets a condition. Messages are sentences, the same as long as nothing changes:
+// each other one is a write.
+func Set(obj Object, kind string, status metav1.ConditionStatus, reason, message string) {
+	conditions.Set(obj, metav1.Condition{Type: kind, Status: status, Reason: reason, Message: message})
+}
