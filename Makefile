@@ -80,6 +80,7 @@ lint: ## gofumpt, go vet, staticcheck with every check; the OpenAPI document
 	@out=$$($(TOOL) gofumpt -l $$(git ls-files '*.go' | grep -v '\.pb\.go$$')); test -z "$$out" || { echo "not gofumpt'ed:"; echo "$$out"; exit 1; }
 	@$(GO) vet $(PKGS)
 	@$(TOOL) staticcheck -checks all,-ST1000 $(PKGS)
+	@cd api/capi && $(GO) vet $(PKGS) && $(GO) tool -modfile=$(CURDIR)/deploy/tools.mod staticcheck -checks all,-ST1000 $(PKGS)
 	@deploy/openapi/lint
 
 .PHONY: fuzz
