@@ -97,6 +97,12 @@ proto: ## generate api/workerpb from worker.proto
 capi-generate: ## CRDs and deep copies from the types of api/capi
 	@deploy/capi/generate
 
+CAPI_VERSION ?= v0.1.0
+
+.PHONY: capi-release
+capi-release: ## what clusterctl fetches of the provider, in dist/capi/CAPI_VERSION: components, metadata, templates
+	@deploy/capi/release $(CAPI_VERSION) dist/capi
+
 .PHONY: capi-env
 capi-env: ## the real parts of the Cluster API suites, built once into the cache
 	@deploy/capi/env/build
