@@ -24,6 +24,8 @@ type Provision struct {
 	// Network is a cloud-init network-config version 2 in YAML; made from the record
 	// where empty.
 	Network string `json:"network,omitempty"`
+	// Static, instead of Network, changes what is made from the record.
+	Static *hardware.StaticNetwork `json:"static,omitempty"`
 	// MetaData are more keys of the NoCloud meta-data, as YAML `key: value` lines.
 	MetaData string `json:"metaData,omitempty"`
 	// Disk is smallest, largest, /dev/… or serial=…; empty is the only one.

@@ -1,6 +1,7 @@
 package hardware
 
 import (
+	"errors"
 	"fmt"
 	"net/netip"
 )
@@ -235,18 +236,27 @@ func (n NIC) check(c *Checker, path string, i int, macs map[MAC]int, addrs map[n
 	for j, p := range n.Addresses {
 		at := fmt.Sprintf("%s.addresses[%d]", path, j)
 		a := p.Addr()
-		switch {
-		case !p.IsValid():
-			c.Addf(at, "is not an address with a prefix length (write it as 10.0.0.5/24)")
-		case a.IsUnspecified() || a.IsMulticast() || a.IsLoopback() || a.Zone() != "":
-			c.Addf(at, "%s cannot be given to a machine", a)
-		case a.Is4In6():
-			c.Addf(at, "%s is an IPv4 address written as IPv6 (write it as %s)", a, a.Unmap())
-		case a.Is4() && p.Bits() < 31 && (a == p.Masked().Addr() || a == broadcast(p)):
-			c.Addf(at, "%s is the network or broadcast address of %s", a, p.Masked())
-		case addrs[a] != "":
+		if err := usableAddress(p); err != nil {
+			c.Add(at, err)
+		} else if addrs[a] != "" {
 			c.Addf(at, "%s is also at %s", a, addrs[a])
 		}
 		addrs[a] = at
 	}
+}
+
+// usableAddress says why no machine can have the address, or nil.
+func usableAddress(p netip.Prefix) error {
+	a := p.Addr()
+	switch {
+	case !p.IsValid():
+		return errors.New("is not an address with a prefix length (write it as 10.0.0.5/24)")
+	case a.IsUnspecified() || a.IsMulticast() || a.IsLoopback() || a.Zone() != "":
+		return fmt.Errorf("%s cannot be given to a machine", a)
+	case a.Is4In6():
+		return fmt.Errorf("%s is an IPv4 address written as IPv6 (write it as %s)", a, a.Unmap())
+	case a.Is4() && p.Bits() < 31 && (a == p.Masked().Addr() || a == broadcast(p)):
+		return fmt.Errorf("%s is the network or broadcast address of %s", a, p.Masked())
+	}
+	return nil
 }

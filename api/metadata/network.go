@@ -3,6 +3,7 @@ package metadata
 import (
 	"fmt"
 	"net/netip"
+	"slices"
 
 	"github.com/rackstrap/rackstrap/hardware"
 )
@@ -43,16 +44,27 @@ type nameservers struct {
 // without the `network:` key around it: the form NoCloud wants. A NIC with
 // reserved addresses has them as static ones, with gateway, DNS and routes of
 // their Subnets; one without an IPv4 reservation asks by DHCP; one that we never
-// answer and that has no address is left alone. It errs only where a value cannot
-// be written as YAML.
-func NetworkConfig(h *hardware.Hardware, subnets []*hardware.Subnet) ([]byte, error) {
+// answer and that has no address is left alone. static, where not nil, is what the
+// install says besides. It errs only where a value cannot be written as YAML.
+func NetworkConfig(h *hardware.Hardware, subnets []*hardware.Subnet, static *hardware.StaticNetwork) ([]byte, error) {
+	if static == nil {
+		static = &hardware.StaticNetwork{}
+	}
 	cfg := networkConfig{Version: 2, Ethernets: map[string]*ethernet{}}
-	gateway := false // one default route: netplan refuses a second one
+	// One default route: netplan refuses a second one.
+	gateway := slices.ContainsFunc(static.Addresses, func(a hardware.StaticAddress) bool { return a.Gateway.Is4() })
 	for i, n := range h.Spec.Interfaces {
+		given := slices.DeleteFunc(slices.Clone(static.Addresses), func(a hardware.StaticAddress) bool { return a.On(h) != i })
+		n.Addresses = replaced(n.Addresses, given)
 		e := newEthernet(n, i == 0)
 		for _, s := range ownSubnets(n, subnets) {
-			gateway = e.add(s, gateway)
+			// Who gives an IPv4 address to a NIC says whether it has a default route too.
+			own := slices.ContainsFunc(given, func(a hardware.StaticAddress) bool { return a.Address.Addr().Is4() })
+			if had := e.add(s, gateway || own); !own {
+				gateway = had
+			}
 		}
+		e.give(given, static)
 		if e.DHCP4 || len(e.Addresses) > 0 || e.SetName != "" {
 			// The key is ours, not the record's: as a plain key, a NIC called `no` or
 			// `1e3` would be read as something else than a string.
@@ -60,6 +72,55 @@ func NetworkConfig(h *hardware.Hardware, subnets []*hardware.Subnet) ([]byte, er
 		}
 	}
 	return marshal(cfg)
+}
+
+// replaced are the addresses of a NIC, those that are given instead of those of the
+// record of the same family.
+func replaced(have []netip.Prefix, given []hardware.StaticAddress) []netip.Prefix {
+	var out []netip.Prefix
+	families := map[bool]bool{}
+	for _, a := range given {
+		out = append(out, a.Address)
+		families[a.Address.Addr().Is4()] = true
+	}
+	for _, p := range have {
+		if !families[p.Addr().Is4()] {
+			out = append(out, p)
+		}
+	}
+	return out
+}
+
+// give adds the default routes of the given addresses, and the nameservers and search
+// domains of all NICs.
+func (e *ethernet) give(given []hardware.StaticAddress, static *hardware.StaticNetwork) {
+	done := map[netip.Addr]bool{}
+	for _, a := range given {
+		if !a.Gateway.IsValid() || done[a.Gateway] {
+			continue
+		}
+		done[a.Gateway] = true
+		to := text("::/0")
+		if a.Gateway.Is4() {
+			to = "0.0.0.0/0"
+		}
+		e.Routes = append(e.Routes, route{To: to, Via: text(a.Gateway.String())})
+	}
+	if len(static.Nameservers)+len(static.Search) == 0 {
+		return
+	}
+	if e.Nameservers == nil {
+		e.Nameservers = &nameservers{}
+	}
+	if len(static.Nameservers) > 0 {
+		e.Nameservers.Addresses = texts(static.Nameservers)
+	}
+	if len(static.Search) > 0 {
+		e.Nameservers.Search = nil
+		for _, d := range static.Search {
+			e.Nameservers.Search = append(e.Nameservers.Search, text(d))
+		}
+	}
 }
 
 func newEthernet(n hardware.NIC, first bool) *ethernet {

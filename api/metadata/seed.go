@@ -70,7 +70,7 @@ func Seed(h *hardware.Hardware, subnets []*hardware.Subnet, in Input) (Files, er
 	if err != nil {
 		return nil, err
 	}
-	network, err := NetworkConfig(h, subnets)
+	network, err := NetworkConfig(h, subnets, nil)
 	if err != nil {
 		return nil, err
 	}

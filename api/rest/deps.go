@@ -42,6 +42,9 @@ type Deps struct {
 	// Dry makes records and an engine like those above whose writes are thrown away,
 	// for one dry run; nil: there are none.
 	Dry func(context.Context) (Records, Engine, error)
+	// Network is the network configuration of a machine's system, with what an install
+	// says besides the record; nil: an install may not say anything.
+	Network func(h *hardware.Hardware, n *hardware.StaticNetwork) (string, error)
 	// Installation is the id of this installation.
 	Installation string
 	// Version of the daemon.

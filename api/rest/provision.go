@@ -41,6 +41,9 @@ func (s *server) provision(w http.ResponseWriter, r *http.Request) error {
 	if err := on.provisionImage(r.Context(), h, &in); err != nil {
 		return err
 	}
+	if err := s.staticNetwork(h, &in); err != nil {
+		return err
+	}
 	spec, err := provisionSpec(h, in)
 	if err != nil {
 		return err
@@ -61,6 +64,28 @@ func (s *server) provision(w http.ResponseWriter, r *http.Request) error {
 		out.Meta, out.Status.State = hardware.Meta{Name: out.Meta.Name}, ""
 	}
 	return writeJSON(w, status, api.Provisioned{Hardware: out.Spec.Hardware, Workflow: api.WorkflowOf(&out, nil), DryRun: on.dry})
+}
+
+// staticNetwork writes what the request says of the network into the configuration
+// that is made from the record: *hardware.Invalid.
+func (s *server) staticNetwork(h *hardware.Hardware, in *api.Provision) error {
+	if in.Static.IsZero() {
+		return nil
+	}
+	c := hardware.NewChecker("request", "provision")
+	if in.Network != "" {
+		c.Addf("static", "goes without network, which is the whole configuration (give one of them)")
+	}
+	if s.Network == nil {
+		c.Addf("static", "is not written by this appliance (give network)")
+	}
+	in.Static.CheckFor(c, "static", h)
+	err := c.Err()
+	if err != nil {
+		return err
+	}
+	in.Network, err = s.Network(h, in.Static)
+	return err
 }
 
 // install starts an install. A name makes it one that can be asked for again, maybe

@@ -66,6 +66,9 @@ func TestProvisionDry(t *testing.T) {
 		{"m1/provision", `{"image":"debian","template":"install-talos","waitForPhoneHome":true,"userData":"x"}`, 422, "Talos reads its machine config only"},
 		{"m1/provision", `{"image":"debian","format":"talos","dryRun":true}`, 422, "userData: is missing"},
 		{"m1/provision", `{"image":"debian","format":"talos","dryRun":true,"params":{"userData":"x"}}`, 200, "install-talos"},
+		{"m1/provision", `{"image":"debian","network":"version: 2","static":{"search":["example"]}}`, 422, "goes without network"},
+		{"m1/provision", `{"image":"debian","static":{"addresses":[{"nic":7,"address":"10.0.0.5/24"}]}}`, 422, "is 7, and hardware"},
+		{"m1/provision", `{"image":"debian","static":{"search":["example"]}}`, 422, "is not written by this appliance"},
 		{"m1/provision", "{\"image\":\"debian\",\"userData\":\"\x1f\x8b\"}", 400, "is not UTF-8 text"},
 	} {
 		status, text := g.ask(g.sock, "POST", api.Base+"/hardware/"+tt.path, "", tt.body)

@@ -64,9 +64,15 @@ func (r resolver) network(h *hardware.Hardware, o *workflow.NetworkConfig) error
 		}
 		return nil
 	}
-	b, err := metadata.NetworkConfig(h, r.seeds.subnets())
+	b, err := metadata.NetworkConfig(h, r.seeds.subnets(), nil)
 	o.Config = string(b)
 	return err
+}
+
+// static is the configuration of the record with what an install says besides.
+func (r resolver) static(h *hardware.Hardware, n *hardware.StaticNetwork) (string, error) {
+	b, err := metadata.NetworkConfig(h, r.seeds.subnets(), n)
+	return string(b), err
 }
 
 // imageWrite replaces an image's name by its source and checksum.
