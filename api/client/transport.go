@@ -48,6 +48,12 @@ func (o Options) transport() (where, base string, t *http.Transport, err error) 
 	return u, u + api.Base, t, err
 }
 
+// Check says what is wrong with the options, without asking anybody.
+func (o Options) Check() error {
+	_, _, _, err := o.transport()
+	return err
+}
+
 // ServerURL is the URL of a daemon as people name it: the scheme https and the port
 // 7443 may be left out together.
 func ServerURL(s string) (string, error) { return serverURL(s) }

@@ -107,10 +107,11 @@ func (o *options) run(ctx context.Context) error {
 		return err
 	}
 	pool := &appliance.Pool{Reader: m.GetAPIReader()}
+	inventory := &appliance.Inventory{}
 	filter := predicates.ResourceHasFilterLabel(s, log, o.watchFilter)
 	opts := controller.Options{MaxConcurrentReconciles: o.concurrency}
 	for name, setup := range map[string]func(context.Context, ctrl.Manager, predicate.Predicate, controller.Options) error{
-		"cluster":     (&cluster.Reconciler{Client: m.GetClient(), Appliances: pool}).Setup,
+		"cluster":     (&cluster.Reconciler{Client: m.GetClient(), Appliances: pool, Inventory: inventory}).Setup,
 		"machine":     (&machine.Reconciler{Client: m.GetClient(), Appliances: pool}).Setup,
 		"template":    (&template.Reconciler{Client: m.GetClient(), Appliances: pool}).Setup,
 		"remediation": (&remediation.Reconciler{Client: m.GetClient(), Appliances: pool}).Setup,

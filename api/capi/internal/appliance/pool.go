@@ -91,12 +91,12 @@ func connect(key ctrlclient.ObjectKey, s *corev1.Secret) (*Appliance, error) {
 	get := func(name string) string { return strings.TrimSpace(string(s.Data[name])) }
 	for _, name := range []string{infrav1.SecretURL, infrav1.SecretToken, infrav1.SecretOwnerPrefix} {
 		if get(name) == "" {
-			return nil, &SecretError{Secret: key, Detail: fmt.Sprintf("has no %s", name)}
+			return nil, &SecretError{Secret: key, Detail: fmt.Sprintf("has no %s; it needs url, token, ownerPrefix and ca.crt or fingerprint (kubectl -n %s edit secret %s)", name, key.Namespace, key.Name)}
 		}
 	}
 	o := client.Options{URL: get(infrav1.SecretURL), Token: get(infrav1.SecretToken), CA: s.Data[infrav1.SecretCA], Fingerprint: get(infrav1.SecretFingerprint)}
-	if _, err := client.ServerURL(o.URL); err != nil {
-		return nil, &SecretError{Secret: key, Detail: "has a url that cannot be used: " + err.Error()}
+	if err := o.Check(); err != nil {
+		return nil, &SecretError{Secret: key, Detail: "cannot be used: " + err.Error()}
 	}
 	prefix := get(infrav1.SecretOwnerPrefix)
 	if !strings.HasSuffix(prefix, "/") {

@@ -11,7 +11,9 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	kerrors "k8s.io/apimachinery/pkg/util/errors"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
+	clusterctlv1 "sigs.k8s.io/cluster-api/cmd/clusterctl/api/v1alpha3"
 	"sigs.k8s.io/cluster-api/util"
+	"sigs.k8s.io/cluster-api/util/annotations"
 	"sigs.k8s.io/cluster-api/util/conditions"
 	"sigs.k8s.io/cluster-api/util/finalizers"
 	"sigs.k8s.io/cluster-api/util/patch"
@@ -70,6 +72,20 @@ func Paused(ctx context.Context, c client.Client, cluster *clusterv1.Cluster, ob
 	return is || requeue, err
 }
 
+// MoveLabel makes `clusterctl move` take an object along that no Cluster owns.
+const MoveLabel = clusterctlv1.ClusterctlMoveLabel
+
+// ExternallyManaged reports whether another tool manages obj: we leave it alone.
+func ExternallyManaged(obj client.Object) bool { return annotations.IsExternallyManaged(obj) }
+
+// Moved reports whether `clusterctl move` is deleting obj here because it lives on in
+// another management cluster: nothing is given back, and clusterctl takes the
+// finalizers off.
+func Moved(obj client.Object) bool {
+	_, ok := obj.GetAnnotations()[clusterctlv1.DeleteForMoveAnnotation]
+	return ok
+}
+
 // Patcher writes what changed in an object since NewPatcher.
 type Patcher struct {
 	helper *patch.Helper
@@ -100,3 +116,6 @@ func (p *Patcher) Patch(ctx context.Context) error {
 func Set(obj Object, kind string, status metav1.ConditionStatus, reason, message string) {
 	conditions.Set(obj, metav1.Condition{Type: kind, Status: status, Reason: reason, Message: message})
 }
+
+// Unset removes a condition that does not apply.
+func Unset(obj Object, kind string) { conditions.Delete(obj, kind) }
