@@ -216,6 +216,7 @@ func (j *jobs) call(ctx context.Context, jb *job) (res action.Result, err error)
 		return res, err
 	}
 	env := j.c.Env()
+	env.Workflow = a.GetAssignment().GetWorkflow()
 	env.Log = slog.New(slog.NewTextHandler(logWriter{j.out, a.GetAssignment()}, nil))
 	env.Progress = func(p action.Progress) {
 		jb.shown.Set(p)

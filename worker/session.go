@@ -3,6 +3,7 @@ package worker
 import (
 	"context"
 	"math/rand/v2"
+	"net"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -36,6 +37,8 @@ type Config struct {
 	Uptime func() time.Duration
 	// Say prints a line on the console.
 	Say func(format string, args ...any)
+	// Dial connects to the appliance; nil: from any address of this machine.
+	Dial func(ctx context.Context, addr string) (net.Conn, error)
 }
 
 // End is how a Session ends.

@@ -33,14 +33,18 @@ const (
 func (s *Session) once(life context.Context) (welcomed bool, err error) {
 	ctx, cancel := context.WithCancel(life)
 	defer cancel()
-	cc, err := grpc.NewClient("passthrough:///"+s.c.Server.String(),
+	options := []grpc.DialOption{
 		grpc.WithTransportCredentials(credentials.NewTLS(s.trust.Config())),
 		grpc.WithNoProxy(), grpc.WithDisableServiceConfig(), grpc.WithDisableRetry(),
 		grpc.WithConnectParams(grpc.ConnectParams{Backoff: backoff.DefaultConfig, MinConnectTimeout: connectLimit}),
 		// An appliance that lost its power sends nothing: without pings the worker
 		// would believe in the connection for hours.
 		grpc.WithKeepaliveParams(keepalive.ClientParameters{Time: pingEvery, Timeout: pingLimit, PermitWithoutStream: true}),
-	)
+	}
+	if s.c.Dial != nil {
+		options = append(options, grpc.WithContextDialer(s.c.Dial))
+	}
+	cc, err := grpc.NewClient("passthrough:///"+s.c.Server.String(), options...)
 	if err != nil {
 		return false, fmt.Errorf("server %v: %w", s.c.Server, err)
 	}

@@ -13,6 +13,8 @@ import (
 
 // Env is what a runner may use of the machine.
 type Env struct {
+	// Workflow is the uid of the workflow that the action belongs to.
+	Workflow string
 	// Log gets what an operator should read about the action; never secrets.
 	Log *slog.Logger
 	// Progress may be nil. It is called from one goroutine at a time, a few

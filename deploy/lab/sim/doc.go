@@ -1,0 +1,8 @@
+// Package sim has simulated machines: hundreds of them in one process, each speaking
+// the real protocols to a real appliance. A machine is switched by the webhook power
+// driver, asks for its address by DHCP, fetches its boot script by HTTP, and runs the
+// worker's own session with runners that keep what they would write in memory.
+//
+// What is not simulated is the time that things take, and whatever the bytes of an
+// image would do: what a system does once it is booted is given by [Options.OS].
+package sim
