@@ -107,6 +107,9 @@ func (o *options) run(ctx context.Context) error {
 		return err
 	}
 	pool := &appliance.Pool{Reader: m.GetAPIReader()}
+	if err := m.Add(pool); err != nil {
+		return err
+	}
 	inventory := &appliance.Inventory{}
 	filter := predicates.ResourceHasFilterLabel(s, log, o.watchFilter)
 	opts := controller.Options{MaxConcurrentReconciles: o.concurrency}

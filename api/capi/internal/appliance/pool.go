@@ -47,14 +47,18 @@ type Pool struct {
 	// read in memory.
 	Reader ctrlclient.Reader
 
-	mu   sync.Mutex
-	have map[ctrlclient.ObjectKey]pooled
+	mu        sync.Mutex
+	have      map[ctrlclient.ObjectKey]pooled
+	listeners []func(Signal)
+	ctx       context.Context // of Start; nil before it
+	streams   sync.WaitGroup
 }
 
 type pooled struct {
 	revision string // resourceVersion of the Secret
 	uid      string
 	app      *Appliance
+	stop     func() // ends the stream; nil where there is none
 }
 
 // For is the appliance that ref names in namespace: *SecretError.
@@ -63,6 +67,9 @@ func (p *Pool) For(ctx context.Context, namespace string, ref infrav1.ApplianceR
 	s := new(corev1.Secret)
 	err := p.Reader.Get(ctx, key, s)
 	if apierrors.IsNotFound(err) {
+		p.mu.Lock()
+		defer p.mu.Unlock()
+		p.drop(key)
 		return nil, &SecretError{Secret: key, Missing: true, Detail: "does not exist (make it with the keys url, token, ownerPrefix and ca.crt or fingerprint)"}
 	}
 	if err != nil {
@@ -80,10 +87,8 @@ func (p *Pool) For(ctx context.Context, namespace string, ref infrav1.ApplianceR
 	if p.have == nil {
 		p.have = map[ctrlclient.ObjectKey]pooled{}
 	}
-	if old, ok := p.have[key]; ok {
-		old.app.Close()
-	}
-	p.have[key] = pooled{s.ResourceVersion, string(s.UID), app}
+	p.drop(key)
+	p.have[key] = p.followed(pooled{revision: s.ResourceVersion, uid: string(s.UID), app: app})
 	return app, nil
 }
 

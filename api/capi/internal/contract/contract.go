@@ -9,6 +9,7 @@ import (
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	kerrors "k8s.io/apimachinery/pkg/util/errors"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 	clusterctlv1 "sigs.k8s.io/cluster-api/cmd/clusterctl/api/v1alpha3"
@@ -19,6 +20,7 @@ import (
 	"sigs.k8s.io/cluster-api/util/patch"
 	"sigs.k8s.io/cluster-api/util/paused"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/handler"
 )
 
 // Object is one of our kinds that has conditions.
@@ -57,6 +59,12 @@ func ClusterOf(ctx context.Context, c client.Client, obj client.Object) (*cluste
 		return nil, nil
 	}
 	return out, err
+}
+
+// MachineToInfrastructure maps a Machine to its object of kind, which has the namespace
+// in common with it.
+func MachineToInfrastructure(kind schema.GroupVersionKind) handler.MapFunc {
+	return util.MachineToInfrastructureMapFunc(kind)
 }
 
 // EnsureFinalizer adds the finalizer, in a write of its own. added says: it was not

@@ -1,0 +1,331 @@
+package machine
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/util/uuid"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	"github.com/rackstrap/rackstrap/api"
+	"github.com/rackstrap/rackstrap/api/capi/internal/appliance"
+	infrav1 "github.com/rackstrap/rackstrap/api/capi/v1beta1"
+	"github.com/rackstrap/rackstrap/hardware"
+	"github.com/rackstrap/rackstrap/workflow"
+)
+
+// work is one look at one object.
+type work struct {
+	*Reconciler
+	*view
+	rq reconcile.Request
+	// app is nil before it was needed.
+	app *appliance.Appliance
+	// faulty: the appliance did not answer; it is asked again soon.
+	faulty bool
+}
+
+// run does step after step until there is none. The error is one of the API server's;
+// those of the appliance are decisions.
+func (w *work) run(ctx context.Context) (decision, error) {
+	asking, cancel := context.WithTimeout(ctx, within)
+	defer cancel()
+	for {
+		d := decide(w.view)
+		if d.step == stepWait || d.step == stepDone {
+			return d, nil
+		}
+		stop, err := w.do(ctx, asking, d)
+		if err != nil {
+			if ctx.Err() != nil {
+				return d, ctx.Err()
+			}
+			if stopped, ok := w.fault(d, err); ok {
+				return stopped, nil
+			}
+			return d, err
+		}
+		if stop != nil {
+			return *stop, nil
+		}
+	}
+}
+
+// do takes a step. A decision is returned where it was not possible, or where all else
+// has to wait for it.
+func (w *work) do(ctx, asking context.Context, d decision) (*decision, error) {
+	if d.step == stepRecord {
+		return w.record(ctx)
+	}
+	if w.app == nil {
+		app, err := w.Appliances.For(ctx, w.object.Namespace, w.object.Spec.Appliance)
+		if err != nil {
+			return nil, err
+		}
+		w.app = app
+		w.places.put(w.rq, place{secret: app.Secret})
+	}
+	switch d.step {
+	case stepLook:
+		return nil, w.look(asking)
+	case stepFind:
+		var err error
+		w.image, w.imageMissing, err = findImage(asking, w.app, w.object.Spec.Image, w.object.Spec.Requirements.Architecture, w.machine.Spec.Version)
+		return nil, err
+	case stepClaim:
+		return w.claim(ctx, asking)
+	case stepInstall:
+		return w.install(ctx, asking)
+	case stepRelease:
+		return nil, w.release(asking)
+	}
+	return nil, fmt.Errorf("step %d is not known", d.step)
+}
+
+// record writes the claim's id before anything is asked for under it. Somebody else's
+// write in between makes it fail, so there is never a second id.
+func (w *work) record(ctx context.Context) (*decision, error) {
+	base := w.object.DeepCopy()
+	o := w.object.DeepCopy()
+	o.Spec.ClaimID, o.Spec.Appliance = string(uuid.NewUUID()), w.infra.Spec.Appliance
+	if err := w.Patch(ctx, o, client.MergeFromWithOptions(base, client.MergeFromWithOptimisticLock{})); err != nil {
+		return nil, err
+	}
+	return &decision{step: stepRecord}, nil // the write wakes us
+}
+
+// look reads the claim, its Hardware and its install.
+func (w *work) look(ctx context.Context) error {
+	s := &seen{}
+	var err error
+	if s.claim, err = found(w.app.Claims.Get(ctx, w.object.Spec.ClaimID)); err != nil {
+		return err
+	}
+	if s.claim == nil {
+		w.seen = s
+		return nil
+	}
+	if s.hardware, err = found(w.app.Hardware.Get(ctx, s.claim.Status.Hardware)); err != nil {
+		return err
+	}
+	if s.hardware != nil && s.hardware.Meta.UID != s.claim.Status.UID {
+		s.hardware = nil // another machine has its name now
+	}
+	w.places.put(w.rq, place{secret: w.app.Secret, hardware: s.claim.Status.Hardware})
+	if s.hardware != nil && w.object.DeletionTimestamp.IsZero() {
+		s.install, err = w.lookInstall(ctx, s.hardware)
+	}
+	w.seen = s
+	return err
+}
+
+// lookInstall finds the install of the claim: the one that runs, or ran last, on the
+// machine, which may be a reinstall, else the first one by its name.
+func (w *work) lookInstall(ctx context.Context, h *hardware.Hardware) (*api.Workflow, error) {
+	for _, name := range []string{h.Status.Workflow, workflowName(w.object.Spec.ClaimID)} {
+		if name == "" {
+			continue
+		}
+		f, err := found(w.app.Workflows.Get(ctx, name))
+		if err != nil {
+			return nil, err
+		}
+		if f != nil && f.Spec.Claim == w.object.Spec.ClaimID && f.Spec.Purpose == workflow.PurposeInstall {
+			return f, nil
+		}
+	}
+	return nil, nil
+}
+
+// found makes nil of what is not found.
+func found[T any](v *T, err error) (*T, error) {
+	var p *api.Problem
+	if errors.As(err, &p) && p.Code == api.CodeNotFound {
+		return nil, nil
+	}
+	return v, err
+}
+
+// claim asks for a Hardware.
+func (w *work) claim(ctx, asking context.Context) (*decision, error) {
+	// The Secret's token is what the claim can be ended with.
+	if err := w.keepSecret(ctx); err != nil {
+		return nil, err
+	}
+	owner := w.app.Owner(w.object.Namespace, w.cluster.Name, w.machine.Name)
+	beside, done, err := w.beside(ctx, asking)
+	if err != nil {
+		return nil, err
+	}
+	defer done()
+	c := &hardware.Claim{Meta: hardware.Meta{Name: w.object.Spec.ClaimID}, Spec: claimSpec(w.view, owner, w.group(), beside)}
+	if _, err := w.app.Claim(asking, c); err != nil {
+		return nil, err
+	}
+	return nil, w.look(asking)
+}
+
+// group is the group of owners that the machine's is in.
+func (w *work) group() string {
+	if w.cluster == nil || w.machine == nil {
+		return ""
+	}
+	if g := groupOf(w.machine.Labels); g != "" {
+		return w.app.Owner(w.object.Namespace, w.cluster.Name, g)
+	}
+	return ""
+}
+
+// install hands the bootstrap data over. The name of the workflow makes a second call
+// the same install.
+func (w *work) install(ctx, asking context.Context) (*decision, error) {
+	if w.image == nil {
+		var err error
+		w.image, w.imageMissing, err = findImage(asking, w.app, w.object.Spec.Image, w.seen.hardware.Arch(), w.machine.Spec.Version)
+		if err != nil {
+			return nil, err
+		}
+		if w.image == nil {
+			d := waits(infrav1.InstalledCondition, infrav1.ImageMissingReason, "%s", w.imageMissing)
+			return &d, nil
+		}
+	}
+	name := *w.machine.Spec.Bootstrap.DataSecretName
+	secret := new(corev1.Secret)
+	err := w.live.Get(ctx, client.ObjectKey{Namespace: w.object.Namespace, Name: name}, secret)
+	if apierrors.IsNotFound(err) {
+		d := waits(infrav1.InstalledCondition, infrav1.WaitingForBootstrapDataReason, "The bootstrap Secret %s does not exist", name)
+		return &d, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	b, why := readBootstrap(name, secret.Data, w.object.Spec.BootstrapFormat)
+	if why != "" {
+		d := waits(infrav1.InstalledCondition, infrav1.BootstrapDataUnusableReason, "%s", why)
+		return &d, nil
+	}
+	rq, why := provision(w.object, w.image, b, w.object.Spec.Network.Config)
+	if why != "" {
+		d := waits(infrav1.InstalledCondition, infrav1.InvalidSpecReason, "%s", why)
+		return &d, nil
+	}
+	_, err = w.app.Provision(asking, w.seen.hardware.Meta.Name, rq)
+	var p *api.Problem
+	if err != nil && !(errors.As(err, &p) && p.Code == api.CodeExists) {
+		return nil, err
+	}
+	return nil, w.look(asking)
+}
+
+// release ends the claim.
+func (w *work) release(ctx context.Context) error {
+	if w.seen.claim == nil {
+		w.seen.barred = true
+		return nil
+	}
+	_, err := w.app.ReleaseClaim(ctx, w.object.Spec.ClaimID)
+	if err != nil {
+		return err
+	}
+	return w.look(ctx)
+}
+
+// fault is an error of the appliance as a decision.
+func (w *work) fault(d decision, err error) (decision, bool) {
+	condition := infrav1.HardwareClaimedCondition
+	switch {
+	case !w.object.DeletionTimestamp.IsZero():
+		condition = infrav1.ReleasedCondition
+	case d.step == stepInstall:
+		condition = infrav1.InstalledCondition
+	}
+	var p *api.Problem
+	if errors.As(err, &p) {
+		switch {
+		case p.Code == api.CodeNoCandidate:
+			return waits(condition, infrav1.NoHardwareFitsReason, "%s", words(p)), true
+		case p.Code == api.CodeClaimEnded:
+			return waits(condition, infrav1.ClaimLostReason, "%s", words(p)), true
+		case p.Code == api.CodeInUse && d.step == stepInstall:
+			return waits(condition, infrav1.WaitingForMachineReason, "%s", words(p)), true
+		case p.Code == api.CodeInvalid && d.step == stepInstall:
+			return waits(condition, refusedInstall(p), "%s", words(p)), true
+		case p.Code == api.CodeInvalid && d.step == stepClaim, p.Code == api.CodeNotFound && d.step == stepClaim:
+			return waits(condition, infrav1.InvalidSpecReason, "%s", words(p)), true
+		}
+	}
+	reason, message := appliance.Trouble(err)
+	if reason == "" {
+		return decision{}, false
+	}
+	w.faulty = true
+	if !w.object.DeletionTimestamp.IsZero() {
+		message += fmt.Sprintf("; the claim %s has to be ended there; where the appliance is gone for good: kubectl annotate rackstrapmachine -n %s %s %s=%s", w.object.Spec.ClaimID, w.object.Namespace, w.object.Name, infrav1.SkipAnnotation, infrav1.SkipRelease)
+	}
+	return waits(condition, reason, "%s", message), true
+}
+
+// words are a problem's detail, or what is wrong with its one field.
+func words(p *api.Problem) string {
+	if len(p.Errors) == 1 && p.Errors[0].Detail != "" {
+		return p.Errors[0].Field + " " + p.Errors[0].Detail
+	}
+	return p.Error()
+}
+
+// refusedInstall says what a refused install waits for.
+func refusedInstall(p *api.Problem) string {
+	for _, e := range p.Errors {
+		switch e.Field {
+		case "spec.hardware", "spec.claim":
+			return infrav1.WaitingForMachineReason // on hold, in quarantine, in maintenance
+		case "userData":
+			return infrav1.BootstrapDataUnusableReason
+		}
+	}
+	return infrav1.InvalidSpecReason
+}
+
+// when the object is looked at again though nothing happened; 0 is not before the
+// resync of everything.
+func (w *work) when(d decision) time.Duration {
+	switch {
+	case w.faulty:
+		return soon
+	case d.step == stepWait && d.blocks != "" && w.app != nil && d.reason != infrav1.OnHoldReason:
+		return again
+	}
+	return 0
+}
+
+// keepSecret puts our finalizer on the appliance's Secret.
+func (w *work) keepSecret(ctx context.Context) error {
+	s := new(corev1.Secret)
+	if err := w.live.Get(ctx, w.app.Secret, s); err != nil {
+		return client.IgnoreNotFound(err)
+	}
+	base := s.DeepCopy()
+	if !s.DeletionTimestamp.IsZero() || !controllerutil.AddFinalizer(s, infrav1.SecretFinalizer) {
+		return nil
+	}
+	return w.Patch(ctx, s, client.MergeFromWithOptions(base, client.MergeFromWithOptimisticLock{}))
+}
+
+// letGo removes our finalizer, and that of the Secret where nobody else needs it.
+func (w *work) letGo(ctx context.Context) error {
+	base := w.object.DeepCopy()
+	if controllerutil.RemoveFinalizer(w.object, infrav1.MachineFinalizer) {
+		if err := w.Patch(ctx, w.object, client.MergeFrom(base)); client.IgnoreNotFound(err) != nil {
+			return err
+		}
+	}
+	w.places.drop(w.rq)
+	return w.letSecretGo(ctx)
+}
