@@ -58,6 +58,11 @@ func DebianImageFor(ctx context.Context, arch, cacheDir string, progress func(st
 	if !ok {
 		return Image{}, fmt.Errorf("image for %q: use amd64 or arm64", arch)
 	}
+	return makeImage(ctx, debianRecipe(a), cacheDir, progress)
+}
+
+// makeImage returns the image of a recipe, from the cache or built.
+func makeImage(ctx context.Context, r recipe, cacheDir string, progress func(string)) (Image, error) {
 	if progress == nil {
 		progress = func(string) {}
 	}
@@ -70,12 +75,12 @@ func DebianImageFor(ctx context.Context, arch, cacheDir string, progress func(st
 	if err := os.MkdirAll(cacheDir, 0o755); err != nil {
 		return Image{}, err
 	}
-	base := filepath.Join(cacheDir, a.name()+"-"+a.key())
+	base := filepath.Join(cacheDir, r.name+"-"+r.key())
 	if img, err := cached(base); err == nil || !errors.Is(err, os.ErrNotExist) {
 		return img, err
 	}
-	unlock, err := lockFile(ctx, filepath.Join(cacheDir, a.name()+".lock"), func() {
-		progress("another process builds the Debian image: waiting for it")
+	unlock, err := lockFile(ctx, filepath.Join(cacheDir, r.name+".lock"), func() {
+		progress("another process builds the image " + r.name + ": waiting for it")
 	})
 	if err != nil {
 		return Image{}, err
@@ -89,13 +94,13 @@ func DebianImageFor(ctx context.Context, arch, cacheDir string, progress func(st
 		return Image{}, err
 	}
 	defer os.RemoveAll(work)
-	undo, err := emulate(ctx, arch, cacheDir)
+	undo, err := emulate(ctx, r.arch.debian, cacheDir)
 	if err != nil {
-		return Image{}, fmt.Errorf("build the Debian image for %s: %w", arch, err)
+		return Image{}, fmt.Errorf("build the image %s: %w", r.name, err)
 	}
-	img, err := buildImage(ctx, a, work, base, progress)
+	img, err := buildImage(ctx, r, work, base, progress)
 	if err = errors.Join(err, undo()); err != nil {
-		return Image{}, fmt.Errorf("build the Debian image for %s: %w", arch, err)
+		return Image{}, fmt.Errorf("build the image %s: %w", r.name, err)
 	}
 	return img, nil
 }

@@ -36,17 +36,37 @@ const (
 	espID    = "52530001" // a FAT volume id
 )
 
-func (a imageArch) key() string {
-	h := sha256.Sum256([]byte(strings.Join([]string{recipeVersion, recipePackages, strings.Join(a.packages, " "), a.script()}, "\x00")))
+// recipe is how an image is made: what is installed, and what runs in the new root.
+type recipe struct {
+	arch     imageArch
+	name     string // of the image in the cache
+	packages string // as recipe/packages.txt, besides those of the architecture
+	script   string
+	// add puts into the root what no Debian package has; inputs are what it depends on.
+	// nil: there is nothing.
+	add    func(ctx context.Context, work, root string) error
+	inputs []string
+}
+
+// debianRecipe is the plain system.
+func debianRecipe(a imageArch) recipe {
+	return recipe{arch: a, name: a.name(), packages: recipePackages, script: a.script()}
+}
+
+// key is the same for recipes that make the same image.
+func (r recipe) key() string {
+	parts := append([]string{recipeVersion, r.packages, strings.Join(r.arch.packages, " "), r.script}, r.inputs...)
+	h := sha256.Sum256([]byte(strings.Join(parts, "\x00")))
 	return hex.EncodeToString(h[:6])
 }
 
 // buildImage makes the image in the work directory and renames it to base.raw.zst.
-func buildImage(ctx context.Context, a imageArch, work, base string, progress func(string)) (Image, error) {
-	start := time.Now()
+func buildImage(ctx context.Context, r recipe, work, base string, progress func(string)) (Image, error) {
+	start, a := time.Now(), r.arch
+	say := func(format string, args ...any) { progress(r.name + ": " + fmt.Sprintf(format, args...)) }
 	root, disk := filepath.Join(work, "root"), filepath.Join(work, "disk.raw")
-	packages := append(parsePackages(recipePackages), a.packages...)
-	progress(fmt.Sprintf("Debian image: installing Debian 12 for %s with %d packages and what they need (mmdebstrap)", a.debian, len(packages)))
+	packages := append(parsePackages(r.packages), a.packages...)
+	say("installing Debian 12 for %s with %d packages and what they need (mmdebstrap)", a.debian, len(packages))
 	if err := bootstrap(ctx, a, root, packages); err != nil {
 		return Image{}, err
 	}
@@ -59,22 +79,28 @@ func buildImage(ctx context.Context, a imageArch, work, base string, progress fu
 	}
 	img := Image{Arch: a.debian, Kernel: strings.TrimPrefix(filepath.Base(kernels[0]), "vmlinuz-")}
 
-	progress("Debian image: boot programs and configuration")
-	if err := customize(ctx, a, root); err != nil {
+	say("boot programs and configuration")
+	if err := customize(ctx, root, r.script); err != nil {
 		return Image{}, err
+	}
+	if r.add != nil {
+		say("what is not of Debian")
+		if err := r.add(ctx, work, root); err != nil {
+			return Image{}, err
+		}
 	}
 	boot, err := takeBootFiles(a, root)
 	if err != nil {
 		return Image{}, err
 	}
-	progress("Debian image: partitions and file systems")
+	say("partitions and file systems")
 	if err := makeImageDisk(ctx, work, root, disk, boot); err != nil {
 		return Image{}, err
 	}
 	if img.RawSHA256, img.VirtualSize, err = hashFile(disk); err != nil {
 		return Image{}, err
 	}
-	progress(fmt.Sprintf("Debian image: compressing %d MiB", img.VirtualSize>>20))
+	say("compressing %d MiB", img.VirtualSize>>20)
 	packed := disk + ".zst"
 	if err := run(ctx, "zstd", "-q", "-T0", "-9", "-o", packed, disk); err != nil {
 		return Image{}, err
@@ -97,7 +123,7 @@ func buildImage(ctx context.Context, a imageArch, work, base string, progress fu
 	if err := os.Rename(tmp, base+".json"); err != nil {
 		return Image{}, err
 	}
-	progress(fmt.Sprintf("Debian image: %d MiB, %d MiB compressed, built in %s", img.VirtualSize>>20, img.Size>>20, img.BuildTime))
+	say("%d MiB, %d MiB compressed, built in %s", img.VirtualSize>>20, img.Size>>20, img.BuildTime)
 	return img, nil
 }
 
@@ -116,9 +142,9 @@ func bootstrap(ctx context.Context, a imageArch, root string, packages []string)
 }
 
 // customize runs the recipe's script inside root.
-func customize(ctx context.Context, a imageArch, root string) error {
+func customize(ctx context.Context, root, script string) error {
 	cmd := exec.CommandContext(ctx, "chroot", root, "/bin/sh")
-	cmd.Stdin = strings.NewReader(a.script())
+	cmd.Stdin = strings.NewReader(script)
 	// systemctl and the initramfs hooks must not look at the host.
 	cmd.Env = []string{"PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin", "LC_ALL=C.UTF-8", "SYSTEMD_OFFLINE=1"}
 	return runTail(cmd)

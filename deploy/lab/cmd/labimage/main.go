@@ -1,6 +1,7 @@
 // Command labimage builds the lab's Debian image for -arch, unless the cache has it,
-// and prints where it is and what its digest is. With an argument it also unpacks
-// the disk to that file.
+// and prints where it is and what its digest is. With -node it is the image of a node of
+// Kubernetes, with the binaries of that folder. With an argument it also unpacks the
+// disk to that file.
 package main
 
 import (
@@ -25,10 +26,17 @@ func main() {
 func run(ctx context.Context, args []string) error {
 	flags := flag.NewFlagSet("labimage", flag.ContinueOnError)
 	arch := flags.String("arch", "amd64", "the image's `architecture`: amd64 or arm64")
+	node := flags.String("node", "", "the `folder` that deploy/capi/env/build prints: a node image")
 	if err := flags.Parse(args); err != nil {
 		return err
 	}
-	img, err := lab.DebianImageFor(ctx, *arch, "", func(step string) { fmt.Fprintln(os.Stderr, step) })
+	say := func(step string) { fmt.Fprintln(os.Stderr, step) }
+	img, err := lab.Image{}, error(nil)
+	if *node != "" {
+		img, err = lab.NodeImage(ctx, *node, "", say)
+	} else {
+		img, err = lab.DebianImageFor(ctx, *arch, "", say)
+	}
 	if err != nil {
 		return err
 	}
