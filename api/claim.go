@@ -69,6 +69,10 @@ func ClaimFlags(s *hardware.ClaimSpec) string {
 	}
 	add("--failure-domain", s.FailureDomain)
 	add("--failure-domain-label", s.FailureDomainLabel)
+	if s.FailureDomainPreferred {
+		out = append(out, "--failure-domain-preferred")
+	}
+	add("--reuse", s.Reuse)
 	for _, p := range s.Prefer {
 		add("--prefer", fmt.Sprintf("%d:%s", p.Weight, p.Selector))
 	}

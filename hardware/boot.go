@@ -13,6 +13,9 @@ type Target string
 const (
 	// TargetNone: an address at most, never a boot program.
 	TargetNone Target = "none"
+	// TargetHalt: a boot program that stops the machine where it is, and asks again now
+	// and then: nothing on its disks may run. With TargetNone firmware goes on to them.
+	TargetHalt Target = "halt"
 	// TargetDisk: the machine is sent on to its own disk.
 	TargetDisk Target = "disk"
 	// TargetWorker: our kernel, initramfs and a boot token.
@@ -40,7 +43,9 @@ type Next struct {
 }
 
 // Netboots reports whether the machine is given a boot program.
-func (n Next) Netboots() bool { return n.Target == TargetWorker || n.Target == TargetCustom }
+func (n Next) Netboots() bool {
+	return n.Target == TargetWorker || n.Target == TargetCustom || n.Target == TargetHalt
+}
 
 // Boot is one boot of one machine, from the first DHCP packet of its firmware
 // on. It owns the token that lets its worker in. Engine-written.

@@ -104,6 +104,9 @@ type Candidate struct {
 	Fits     bool     `json:"fits"`
 	Score    int      `json:"score,omitempty"`
 	Against  []string `json:"against,omitempty"`
+	// Note says what besides the score places a machine that fits before or after others.
+	Note string `json:"note,omitempty"`
+	rank rank
 }
 
 // ClaimAnswer says what a claim would be given, and why.
@@ -134,8 +137,9 @@ const (
 	StoppedByPowerOff StoppedBy = "power-off"
 	// StoppedByWorker: the worker runs in the machine, so nothing else does.
 	StoppedByWorker StoppedBy = "worker"
-	// StoppedByHold: it is not known. The deadline passed; the machine is on hold, and is
-	// refused its disk when it next boots from the network.
+	// StoppedByHold: it is not known. The deadline passed, or somebody gave the machine
+	// up; it is on hold or retired, and is refused its disk when it next boots from the
+	// network.
 	StoppedByHold StoppedBy = "hold"
 )
 

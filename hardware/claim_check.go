@@ -75,6 +75,12 @@ func (s *ClaimSpec) check(k *Checker) {
 	if s.FailureDomainLabel != "" && s.FailureDomain == "" {
 		k.Addf("spec.failureDomain", "is empty, but spec.failureDomainLabel is %q (write the value that the label must have, or leave both out)", s.FailureDomainLabel)
 	}
+	if s.FailureDomainPreferred && s.FailureDomain == "" {
+		k.Addf("spec.failureDomain", "is empty, but spec.failureDomainPreferred is true (write the failure domain that is preferred, or leave both out)")
+	}
+	if s.Reuse != "" {
+		k.Add("spec.reuse", ValidOwner(s.Reuse))
+	}
 	if len(s.Prefer) > MaxPreferences {
 		k.Addf("spec.prefer", "has %d entries, the limit is %d", len(s.Prefer), MaxPreferences)
 	}
@@ -145,17 +151,19 @@ func countOf(k *Checker, path string, n int) int {
 // empty where they do. 1024Mi is 1Gi, and a count that is left out is 1.
 func (s *ClaimSpec) Difference(o *ClaimSpec) string {
 	fields := map[string]bool{
-		"spec.owner":               s.Owner == o.Owner,
-		"spec.hardware":            s.Hardware == o.Hardware,
-		"spec.selector":            sameSelector(s.Selector, o.Selector),
-		"spec.failureDomain":       s.FailureDomain == o.FailureDomain,
-		"spec.failureDomainLabel":  s.domainLabel() == o.domainLabel(),
-		"spec.requirements.arch":   s.Requirements.Arch == o.Requirements.Arch,
-		"spec.requirements.cpus":   s.Requirements.CPUs == o.Requirements.CPUs,
-		"spec.requirements.memory": sameQuantity(s.Requirements.Memory, o.Requirements.Memory),
-		"spec.requirements.disks":  slices.EqualFunc(s.Requirements.Disks, o.Requirements.Disks, sameDisks),
-		"spec.requirements.nics":   slices.EqualFunc(s.Requirements.NICs, o.Requirements.NICs, sameNICs),
-		"spec.prefer":              slices.EqualFunc(s.Prefer, o.Prefer, samePreference),
+		"spec.owner":                  s.Owner == o.Owner,
+		"spec.hardware":               s.Hardware == o.Hardware,
+		"spec.selector":               sameSelector(s.Selector, o.Selector),
+		"spec.failureDomain":          s.FailureDomain == o.FailureDomain,
+		"spec.failureDomainLabel":     s.domainLabel() == o.domainLabel(),
+		"spec.failureDomainPreferred": s.FailureDomainPreferred == o.FailureDomainPreferred,
+		"spec.reuse":                  s.Reuse == o.Reuse,
+		"spec.requirements.arch":      s.Requirements.Arch == o.Requirements.Arch,
+		"spec.requirements.cpus":      s.Requirements.CPUs == o.Requirements.CPUs,
+		"spec.requirements.memory":    sameQuantity(s.Requirements.Memory, o.Requirements.Memory),
+		"spec.requirements.disks":     slices.EqualFunc(s.Requirements.Disks, o.Requirements.Disks, sameDisks),
+		"spec.requirements.nics":      slices.EqualFunc(s.Requirements.NICs, o.Requirements.NICs, sameNICs),
+		"spec.prefer":                 slices.EqualFunc(s.Prefer, o.Prefer, samePreference),
 	}
 	for _, f := range slices.Sorted(maps.Keys(fields)) {
 		if !fields[f] {

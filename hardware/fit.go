@@ -8,6 +8,7 @@ import (
 	"maps"
 	"slices"
 	"strings"
+	"time"
 )
 
 // Matcher judges machines for one claim. It is made once and asked often.
@@ -68,6 +69,7 @@ type Against string
 const (
 	AgainstName        Against = "not the one that is named"
 	AgainstClaimed     Against = "claimed"
+	AgainstReserved    Against = "kept for another group"
 	AgainstState       Against = "not in state available"
 	AgainstWorkflow    Against = "with an active workflow"
 	AgainstHold        Against = "on hold"
@@ -127,6 +129,9 @@ func (m *Matcher) Candidate(h *Hardware, active bool, held string) Candidate {
 	m.placed(h, &o)
 	m.equipped(h, &o)
 	c.Against, c.Fits = o.texts, o.first == ""
+	if c.Fits {
+		c.Note, c.rank = m.note(h), m.rank(h)
+	}
 	return c
 }
 
@@ -165,8 +170,17 @@ func (m *Matcher) usable(h *Hardware, active bool, o *objections) bool {
 	if c := s.Claim; c != nil && o.add(AgainstClaimed, "claimed by %s (claim %s)", c.Owner, c.ID) {
 		return true
 	}
+	if r := s.Reserved; r != nil && !m.reuses(s) && o.add(AgainstReserved, "kept for claims of %s until %s: claim it with --reuse %s, or end that with `rackstrap release %s`", r.For, r.Until.UTC().Format(time.RFC3339), r.For, h.Meta.Name) {
+		return true
+	}
+	kept := m.reuses(s) && s.Reserved.KeepDisks
 	switch {
 	case state == StateAvailable:
+	case kept && s.Stopping.Awaited():
+		if o.add(AgainstState, "what its last owner installed is being stopped") {
+			return true
+		}
+	case kept && (state == StateProvisioned || state == StateFailed):
 	case state == StatePending:
 		if o.add(AgainstState, "state pending: accept it first with `rackstrap accept %s`", h.Meta.Name) {
 			return true
@@ -176,7 +190,7 @@ func (m *Matcher) usable(h *Hardware, active bool, o *objections) bool {
 			return true
 		}
 	}
-	if state == StateAvailable && len(s.Dirty) > 0 && o.add(AgainstDirty, "its disks were written and not wiped since: `rackstrap release %s`", h.Meta.Name) {
+	if state == StateAvailable && len(s.Dirty) > 0 && !kept && o.add(AgainstDirty, "its disks were written and not wiped since: `rackstrap release %s`", h.Meta.Name) {
 		return true
 	}
 	if active && o.add(AgainstWorkflow, "workflow %s is active", orNothing(s.Workflow)) {
@@ -188,7 +202,7 @@ func (m *Matcher) usable(h *Hardware, active bool, o *objections) bool {
 	if s.Maintenance && o.add(AgainstMaintenance, "%s", withNote("in maintenance", s.MaintenanceNote)) {
 		return true
 	}
-	if s.Quarantined() && o.add(AgainstQuarantine, "quarantined after %d failures: look at `rackstrap explain %s`", s.Failures, h.Meta.Name) {
+	if s.Quarantined() && o.add(AgainstQuarantine, "quarantined: %s: look at `rackstrap explain %s`", s.QuarantinedFor(), h.Meta.Name) {
 		return true
 	}
 	if h.Spec.Protect && o.add(AgainstProtect, "protect: true") {
@@ -212,14 +226,10 @@ func (m *Matcher) placed(h *Hardware, o *objections) bool {
 			return true
 		}
 	}
-	if m.spec.FailureDomain == "" {
+	if m.spec.FailureDomain == "" || m.spec.FailureDomainPreferred {
 		return false
 	}
-	label := m.spec.domainLabel()
-	have, ok := h.Meta.Labels[label]
-	if !ok && label == DefaultFailureDomain {
-		have = h.Spec.Rack
-	}
+	label, have := m.spec.domainLabel(), m.domain(h)
 	if have == m.spec.FailureDomain {
 		return false
 	}
@@ -227,6 +237,38 @@ func (m *Matcher) placed(h *Hardware, o *objections) bool {
 		return o.add(AgainstDomain, "in no failure domain: it has no label %s, wanted %s=%s", label, label, m.spec.FailureDomain)
 	}
 	return o.add(AgainstDomain, "in failure domain %s=%s, wanted %s", label, have, m.spec.FailureDomain)
+}
+
+// domain is the failure domain that the machine is in, empty for none.
+func (m *Matcher) domain(h *Hardware) string {
+	label := m.spec.domainLabel()
+	have, ok := h.Meta.Labels[label]
+	if !ok && label == DefaultFailureDomain {
+		have = h.Spec.Rack
+	}
+	return have
+}
+
+// reuses reports whether the machine is kept for the claim's group.
+func (m *Matcher) reuses(s *Status) bool {
+	return s.Reserved != nil && m.spec.Reuse != "" && s.Reserved.For == m.spec.Reuse
+}
+
+// note says why a machine that fits is taken before others, or after them, besides its
+// score.
+func (m *Matcher) note(h *Hardware) string {
+	var out []string
+	if m.reuses(&h.Status) {
+		out = append(out, "kept for "+m.spec.Reuse+" until "+h.Status.Reserved.Until.UTC().Format(time.RFC3339))
+	}
+	if want := m.spec.FailureDomain; want != "" && m.spec.FailureDomainPreferred && m.domain(h) != want {
+		have := "in no failure domain"
+		if d := m.domain(h); d != "" {
+			have = "in failure domain " + m.spec.domainLabel() + "=" + d
+		}
+		out = append(out, have+", preferred "+want)
+	}
+	return strings.Join(out, "; ")
 }
 
 func labelOf(h *Hardware, key string) string {
@@ -262,13 +304,39 @@ func withNote(s, note string) string {
 // one.
 type ranked map[rank][]*Hardware
 
-type rank struct{ score, failures int }
+type rank struct {
+	// kept: for the claim's group; near: in the failure domain that it prefers.
+	kept, near      bool
+	score, failures int
+}
+
+// better is first, as cmp has it.
+func (a rank) better(b rank) int {
+	return cmp.Or(first(a.kept, b.kept), first(a.near, b.near), cmp.Compare(b.score, a.score), cmp.Compare(a.failures, b.failures))
+}
+
+// first compares so that what is true comes first.
+func first(a, b bool) int {
+	switch {
+	case a == b:
+		return 0
+	case a:
+		return -1
+	}
+	return 1
+}
+
+// rank is how willingly the claim takes the machine.
+func (m *Matcher) rank(h *Hardware) rank {
+	return rank{
+		kept: m.reuses(&h.Status), near: m.spec.FailureDomainPreferred && m.domain(h) == m.spec.FailureDomain,
+		score: m.Score(h), failures: h.Status.Failures,
+	}
+}
 
 // order lists all, the best first.
 func (r ranked) order() iter.Seq[*Hardware] {
-	ranks := slices.SortedFunc(maps.Keys(r), func(a, b rank) int {
-		return cmp.Or(cmp.Compare(b.score, a.score), cmp.Compare(a.failures, b.failures))
-	})
+	ranks := slices.SortedFunc(maps.Keys(r), rank.better)
 	return func(yield func(*Hardware) bool) {
 		for _, k := range ranks {
 			for _, h := range r[k] {
@@ -280,7 +348,8 @@ func (r ranked) order() iter.Seq[*Hardware] {
 	}
 }
 
-// Best yields the machines that the claim can have, the one to take first: the
+// Best yields the machines that the claim can have, the one to take first: one that is
+// kept for its group, then one of the failure domain that it prefers, then the
 // highest score, then the fewest failures, then the next one after a place that
 // follows from the claim's id, so that claims at the same time do not all want the
 // same machine. Where the claim prefers none it looks no further than it is asked
@@ -296,11 +365,11 @@ func (m *Matcher) Best(id string, h []*Hardware, active func(uid string) bool) i
 			return
 		}
 		start := Place(id, len(h))
-		later := ranked{}
+		later, alike := ranked{}, len(m.prefer) == 0 && m.spec.Reuse == "" && !m.spec.FailureDomainPreferred
 		for i := range h {
 			x := h[(start+i)%len(h)]
-			if len(m.prefer) > 0 || x.Status.Failures > 0 {
-				k := rank{m.Score(x), x.Status.Failures}
+			if !alike || x.Status.Failures > 0 {
+				k := m.rank(x)
 				later[k] = append(later[k], x) // a score costs less than to see whether it fits
 			} else if fits(x) && !yield(x) {
 				return
@@ -345,7 +414,7 @@ func Place(id string, n int) int {
 // sortCandidates puts the best first: the picked one, those that fit by their score,
 // then those with the least against them.
 func sortCandidates(c []Candidate, picked string) {
-	rank := func(x Candidate) int {
+	place := func(x Candidate) int {
 		switch {
 		case x.Hardware == picked:
 			return 0
@@ -355,6 +424,6 @@ func sortCandidates(c []Candidate, picked string) {
 		return 2
 	}
 	slices.SortStableFunc(c, func(a, b Candidate) int {
-		return cmp.Or(cmp.Compare(rank(a), rank(b)), cmp.Compare(len(a.Against), len(b.Against)), cmp.Compare(b.Score, a.Score), strings.Compare(a.Hardware, b.Hardware))
+		return cmp.Or(cmp.Compare(place(a), place(b)), first(a.rank.kept, b.rank.kept), first(a.rank.near, b.rank.near), cmp.Compare(len(a.Against), len(b.Against)), cmp.Compare(b.Score, a.Score), strings.Compare(a.Hardware, b.Hardware))
 	})
 }

@@ -56,7 +56,7 @@ func TestFit(t *testing.T) {
 		{change: func(h *Hardware) { h.Status.Hold = true }, first: AgainstHold, want: "on hold"},
 		{change: func(h *Hardware) { h.Status.Hold, h.Status.HoldReason = true, ReasonTokenStolen }, first: AgainstHold, want: "on hold: " + ReasonTokenStolen.Sentence()},
 		{change: func(h *Hardware) { h.Status.Maintenance, h.Status.MaintenanceNote = true, "new fan" }, first: AgainstMaintenance, want: "in maintenance: new fan"},
-		{change: func(h *Hardware) { h.Status.Failures = 3 }, first: AgainstQuarantine, want: "quarantined after 3 failures: look at `rackstrap explain m1`"},
+		{change: func(h *Hardware) { h.Status.Failures = 3 }, first: AgainstQuarantine, want: "quarantined: 3 installs or wipes failed in a row: look at `rackstrap explain m1`"},
 		{change: func(h *Hardware) { h.Spec.Protect = true }, first: AgainstProtect, want: "protect: true"},
 		{change: func(h *Hardware) { h.Spec.Netboot.AllowPXE = &off }, first: AgainstNetboot, want: "allowPXE: false: nothing can be installed on it"},
 		{change: func(h *Hardware) { h.Spec.Netboot.AllowWorkflow = &off }, first: AgainstNetboot, want: "allowWorkflow: false: nothing can be installed on it"},

@@ -33,6 +33,8 @@ const (
 	IssueQuarantined IssueKind = "quarantined"
 	// IssueHeld: the machine is on hold.
 	IssueHeld IssueKind = "on-hold"
+	// IssueNotStopped: a claim ended, and it is not known that its system runs no more.
+	IssueNotStopped IssueKind = "not-stopped"
 	// IssueTokenStolen: a second key came with the machine's boot token.
 	IssueTokenStolen IssueKind = "token-stolen"
 	// IssueOSNotUp: the installed system does not phone home.
@@ -88,6 +90,7 @@ func issueTitles() map[IssueKind]string {
 		IssueReleaseFailed:   "the wipe failed: what was on the disks may still be there",
 		IssueQuarantined:     "too much failed in a row: the machine is not picked any more",
 		IssueHeld:            "the machine is on hold and waits for a human",
+		IssueNotStopped:      "the last owner's system may still run: the machine is on hold",
 		IssueTokenStolen:     "somebody else used the machine's boot token",
 		IssueOSNotUp:         "the installed system does not phone home",
 		IssueActionRetrying:  "an action fails and is tried again",

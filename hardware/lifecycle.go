@@ -1,6 +1,9 @@
 package hardware
 
-import "time"
+import (
+	"fmt"
+	"time"
+)
 
 // ClaimRef says who has a machine. It is in the machine's own value, so that
 // taking it and the machine's state change in one transaction.
@@ -88,5 +91,14 @@ func States() []State {
 	return []State{StatePending, StateAvailable, StateProvisioning, StateProvisioned, StateReleasing, StateFailed, StateRetired}
 }
 
-// Quarantined reports whether the machine failed so often that it is not picked.
-func (s *Status) Quarantined() bool { return s.Failures >= Quarantine }
+// Quarantined reports whether the machine is not picked, because it failed so often or
+// its last owner said that it is not healthy.
+func (s *Status) Quarantined() bool { return s.Failures >= Quarantine || s.Unhealthy != "" }
+
+// QuarantinedFor is why, in words.
+func (s *Status) QuarantinedFor() string {
+	if s.Unhealthy != "" {
+		return "its last owner said: " + s.Unhealthy
+	}
+	return fmt.Sprintf("%d installs or wipes failed in a row", s.Failures)
+}

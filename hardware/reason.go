@@ -61,6 +61,9 @@ const (
 	ReasonOwnScript       Reason = "own-script"
 	ReasonDiscovery       Reason = "discovery"
 	ReasonBootLoop        Reason = "boot-loop"
+	ReasonNotStopped      Reason = "not-stopped"
+	ReasonReserved        Reason = "reserved"
+	ReasonLeftover        Reason = "leftover"
 )
 
 // What happened in a boot.
@@ -138,6 +141,9 @@ const (
 	ReasonReleaseAsked     Reason = "release-asked"
 	ReasonReleasing        Reason = "releasing"
 	ReasonReleasedUnwiped  Reason = "released-unwiped"
+	ReasonStopped          Reason = "stopped"
+	ReasonReservationEnded Reason = "reservation-ended"
+	ReasonUnhealthy        Reason = "unhealthy"
 	ReasonWiped            Reason = "wipe-verified"
 	ReasonNotWiped         Reason = "wipe-not-verified"
 	ReasonQuarantined      Reason = "quarantined"
@@ -249,6 +255,12 @@ var reasons = map[Reason]string{
 	ReasonReleaseAsked:     "the machine was given back",
 	ReasonReleasing:        "the machine was given back and boots nothing until its disks are wiped",
 	ReasonReleasedUnwiped:  "the machine was given up without a wipe and is on hold",
+	ReasonStopped:          "what the last owner installed runs no more",
+	ReasonNotStopped:       "it is not known that what the last owner installed runs no more; the machine is on hold",
+	ReasonReserved:         "the machine is kept for the next claim of a group",
+	ReasonReservationEnded: "the machine is not kept for a group any more",
+	ReasonLeftover:         "the system of an owner who gave the machine back must not run; wipe it first",
+	ReasonUnhealthy:        "the last owner said that the machine is not healthy; it is not picked any more",
 	ReasonWiped:            "every disk was wiped and read back",
 	ReasonNotWiped:         "the wipe proved nothing; the machine is not available",
 	ReasonQuarantined:      "too many installs or wipes failed in a row; the machine is not picked any more",

@@ -43,7 +43,12 @@ type Status struct {
 	MaintenanceNote string `json:"maintenanceNote,omitempty"`
 	// Claim says who has the machine; nil is free.
 	Claim *ClaimRef `json:"claim,omitempty"`
-	// Reserved keeps the machine for a group of claims; nil is nobody.
+	// Stopping is whether what the last owner installed still runs; nil where the machine
+	// was never given back, or is somebody's or has another system since.
+	Stopping *Stopping `json:"stopping,omitempty"`
+	// Reserved keeps the machine for a group of claims; nil is nobody. With KeepDisks it
+	// stays until the group's install begins to write, so that what is on the disks does
+	// not run before.
 	Reserved *Reservation `json:"reserved,omitempty"`
 	// Before is the state from which the machine began to move; it goes back there when
 	// nothing was touched.
@@ -54,6 +59,9 @@ type Status struct {
 	// Failures counts the installs and wipes that failed since the last install that
 	// succeeded; see Quarantine. A wipe that succeeds proves nothing of the next install.
 	Failures int `json:"failures,omitempty"`
+	// Unhealthy is why the last owner does not want the machine any more; it is in
+	// quarantine until a human accepts it.
+	Unhealthy string `json:"unhealthy,omitempty"`
 	// Wiped proves the last verified wipe; nil after an install.
 	Wiped *Wiped `json:"wiped,omitempty"`
 	Power Power  `json:"power,omitzero"`

@@ -97,6 +97,8 @@ func shape(in *ScriptInput) string {
 		return "disk"
 	case in.Next.Target == hardware.TargetCustom && in.Own != nil:
 		return "own"
+	case in.Next.Target == hardware.TargetHalt:
+		return "halt"
 	case in.Next.Target != hardware.TargetWorker:
 		return "none"
 	case in.Token == "":
@@ -184,6 +186,11 @@ func newView(in *ScriptInput, shape, language string) (*view, error) {
 		var err error
 		v.Words, v.Args, err = commandLine(in)
 		return v, err
+	case shape == "halt":
+		if err := v.addServer(in); err != nil {
+			v.Script = "" // it stops all the same
+		}
+		return v, nil
 	case shape == "notoken" && language == "ipxe":
 		return v, v.addServer(in)
 	case shape == "chain":

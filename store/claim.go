@@ -132,7 +132,10 @@ func (db *DB) takes(ctx context.Context, c *hardware.Claim, h *hardware.Hardware
 		ProviderID: fmt.Sprintf("rackstrap://%s/%s/%s", installation, h.Meta.UID, c.Meta.Name),
 	}
 	m.UID, m.Status = h.Meta.UID, ofNew(m.Status)
-	m.Status.Claim = &hardware.ClaimRef{ID: c.Meta.Name, Owner: c.Spec.Owner, Since: now}
+	m.Status.Claim, m.Status.Stopping = &hardware.ClaimRef{ID: c.Meta.Name, Owner: c.Spec.Owner, Since: now}, nil
+	if !m.Status.KeptUnwiped() {
+		m.Status.Reserved = nil
+	}
 	t := Txn{If: []Compare{{keySpec(h.Meta.UID), h.Meta.Revision}, {keyActive(h.Meta.UID), 0}}}
 	if err := db.put(&t, keyMachine(h.Meta.UID), m.Revision, m); err != nil {
 		return nil, t, err
@@ -149,8 +152,22 @@ func (db *DB) takes(ctx context.Context, c *hardware.Claim, h *hardware.Hardware
 
 func claimWords(id, owner string) string { return owner + " (claim " + id + ")" }
 
+// endings is what a change of a machine's value says of the claim with that id: that it
+// ends, that its system is known to have stopped, or both.
+func endings(was, is *hardware.Status) (id string, ends, stops bool) {
+	if st := is.Stopping; st != nil && st.Stopped != nil {
+		id = st.Claim
+		stops = was.Stopping == nil || was.Stopping.Claim != id || was.Stopping.Stopped == nil
+	}
+	if ref := was.Claim; ref != nil && (is.Claim == nil || is.Claim.ID != ref.ID) {
+		return ref.ID, true, stops && id == ref.ID
+	}
+	return id, false, stops
+}
+
 // endClaim adds to a write of a machine's value that the claim it had ends, where
-// the new value does not have it any more. The record goes with the machine's value
+// the new value does not have it any more, and how it is known that the system of an
+// ended one runs no more. The record goes with the machine's value
 // in one transaction, so the two cannot differ.
 func (db *DB) endClaim(ctx context.Context, t *Txn, had Entry, m *workflow.Machine, events []workflow.Event) error {
 	if had.Revision == 0 {
@@ -160,22 +177,28 @@ func (db *DB) endClaim(ctx context.Context, t *Txn, had Entry, m *workflow.Machi
 	if err := db.decode(had.Key, had.Value, &old); err != nil {
 		return err
 	}
-	ref := old.Status.Claim
-	if ref == nil || m.Status.Claim != nil && m.Status.Claim.ID == ref.ID {
+	id, ends, stops := endings(&old.Status, &m.Status)
+	if !ends && !stops {
 		return nil
 	}
 	var c hardware.Claim
-	was, err := db.get(ctx, keyClaim(ref.ID), &c)
+	was, err := db.get(ctx, keyClaim(id), &c)
 	if err != nil {
 		return err
 	}
-	if was == 0 || !c.Status.Ended.IsZero() || c.Status.UID != m.UID {
+	if was == 0 || c.Status.UID != m.UID || ends && !c.Status.Ended.IsZero() {
 		return nil // an owner that never claimed here: an adopted machine
 	}
-	c.Status.Ended = db.opts.Now()
-	if err := db.put(t, keyClaim(ref.ID), was, &c); err != nil {
+	if stops && c.Status.Stopped == nil {
+		c.Status.Stopped = m.Status.Stopping.Stopped
+	}
+	if ends {
+		c.Status.Ended = db.opts.Now()
+	}
+	if err := db.put(t, keyClaim(id), was, &c); err != nil || !ends {
 		return err
 	}
+	ref := old.Status.Claim
 	for _, ev := range events {
 		if ev.Reason == hardware.ReasonClaimEnded {
 			return nil

@@ -116,7 +116,8 @@ func (db *DB) noCandidate(c *hardware.Claim, m *hardware.Matcher, within hardwar
 	return e
 }
 
-// freeHardware lists the machines that are available and nobody's, by name.
+// freeHardware lists the machines that are available, or kept as they are for a group,
+// and nobody's, by name.
 func (v *View) freeHardware() []*hardware.Hardware {
 	v.mu.RLock()
 	defer v.mu.RUnlock()

@@ -212,7 +212,7 @@ func (v *View) join(s *known) {
 		h := *s.joined
 		h.Status, h.Facts = ofNew(s.machine.Status), s.facts
 		s.joined = &h
-		s.free = h.Status.Claim == nil && h.Status.State == hardware.StateAvailable
+		s.free = h.Status.Claim == nil && (h.Status.State == hardware.StateAvailable || h.Status.KeptUnwiped())
 	}
 	if s.free == was {
 		return

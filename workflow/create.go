@@ -151,9 +151,11 @@ func mayStart(h *hardware.Hardware, w *Workflow) error {
 	case s.Maintenance && w.Spec.Purpose != PurposeInspect:
 		c.Addf("spec.hardware", "%q is in maintenance (%s; when that is over, type: %s)", h.Meta.Name, orNoNote(s.MaintenanceNote), typeMaintained(h.Meta.Name))
 	case s.Quarantined():
-		c.Addf("spec.hardware", "%q is in quarantine: %d installs or wipes failed in a row (look into it, then type: %s)", h.Meta.Name, s.Failures, typeAccept(h.Meta.Name))
+		c.Addf("spec.hardware", "%q is in quarantine: %s (look into it, then type: %s)", h.Meta.Name, s.QuarantinedFor(), typeAccept(h.Meta.Name))
 	case s.Hold:
 		c.Addf("spec.hardware", "%q is on hold: %s (look into it, then type: %s)", h.Meta.Name, s.HoldReason.Sentence(), typeUnhold(h.Meta.Name))
+	case s.Reserved != nil && s.Claim == nil:
+		c.Addf("spec.hardware", "%q is kept for claims of %s until %s (claim it with --reuse %s, or have it wiped now: %s)", h.Meta.Name, s.Reserved.For, clock(s.Reserved.Until), s.Reserved.For, typeRelease(h.Meta.Name))
 	case w.Spec.Claim != "" && (s.Claim == nil || s.Claim.ID != w.Spec.Claim):
 		c.Addf("spec.claim", "%q does not hold %q (see: rackstrap claim list)", w.Spec.Claim, h.Meta.Name)
 	case s.Claim != nil && w.Spec.Claim == "" && w.writesDisk():
@@ -162,7 +164,7 @@ func mayStart(h *hardware.Hardware, w *Workflow) error {
 	switch {
 	case h.Spec.Protect && w.writesDisk():
 		c.Addf("spec.hardware", "%q has protect: true, so nothing is written to its disks (set it to false if that is meant)", h.Meta.Name)
-	case s.State == hardware.StateProvisioned && w.destroys() && !w.Spec.Reinstall:
+	case s.State == hardware.StateProvisioned && w.destroys() && !w.Spec.Reinstall && !s.KeptUnwiped():
 		c.Addf("spec.reinstall", "%q is provisioned and this would destroy its disk (say reinstall: true if that is meant)", h.Meta.Name)
 	}
 	return c.Err()
@@ -198,13 +200,22 @@ func (e *Engine) SetHold(ctx context.Context, uid string, hold bool) error {
 	m := e.machine(uid)
 	m.mu.Lock()
 	defer m.mu.Unlock()
+	return e.hold(ctx, m, hold)
+}
+
+// hold is SetHold for a caller that holds m.mu.
+func (e *Engine) hold(ctx context.Context, m *machine, hold bool) error {
 	for {
-		h, mc, err := e.load(ctx, uid)
+		h, mc, err := e.load(ctx, m.uid)
 		if err != nil {
 			return err
 		}
 		if mc.Status.Hold == hold {
 			return nil
+		}
+		if s := &mc.Status; s.HoldReason == hardware.ReasonNotStopped && s.State == hardware.StateFailed && s.Claim == nil {
+			// its wipe waited for this human until it was given up
+			s.State, s.Since, s.Deadline = hardware.StateReleasing, e.c.Now(), e.c.Now().Add(StartWithin)
 		}
 		mc.Status.Hold, mc.Status.HoldReason, mc.Status.HoldSince = hold, "", time.Time{}
 		detail := "hold ended by an operator"
@@ -218,6 +229,8 @@ func (e *Engine) SetHold(ctx context.Context, uid string, hold bool) error {
 		err = e.c.Store.Commit(ctx, &Change{Machine: mc, Events: []Event{ev}})
 		if err == nil && !hold && m.active != "" && m.session == nil {
 			e.netboot(m.uid, m.active)
+		} else if err == nil && !hold {
+			e.releaseNext(ctx, m)
 		}
 		if !errors.Is(err, ErrConflict) {
 			return err

@@ -45,6 +45,9 @@ type Config struct {
 	Alike func(f *hardware.Facts) []*hardware.Hardware
 	// Rules lists what is to become of discovered machines; nil are none.
 	Rules func() []*hardware.Rule
+	// StopWithin is how long after the end of a claim its machine has to be known to have
+	// stopped; StopWithin where zero.
+	StopWithin time.Duration
 	// TokenKey authenticates boot tokens; 32 random bytes kept sealed.
 	TokenKey []byte
 	Now      func() time.Time
@@ -89,7 +92,12 @@ type machine struct {
 	ended   bool        // a workflow ended since its issues were looked at
 	// switching is the workflow for which its power controller is at work.
 	switching string
-	begun     bucket // bounds its boots; see begins
+	// stopWake is when stopNext wants to be called; zero is never. stopping says that its
+	// controller is at it, stopAgain when it may be asked again, after stopTries.
+	stopWake, stopAgain time.Time
+	stopTries           int
+	stopping            bool
+	begun               bucket // bounds its boots; see begins
 	// reports bounds those of a machine that is not accepted.
 	reports bucket
 	// reported is the boot whose worker has reported its facts.
@@ -153,6 +161,12 @@ func (e *Engine) tick(ctx context.Context) {
 				// the store refuses: keep the deadline and try again
 				e.c.Log.Error("workflow not advanced", "workflow", m.active, "err", err)
 				m.wake = now.Add(5 * time.Second)
+			}
+		}
+		if !m.stopWake.IsZero() && !now.Before(m.stopWake) {
+			if err := e.stopNext(ctx, m); err != nil {
+				e.c.Log.Error("a machine that was given back is not stopped", "hardware", m.uid, "err", err)
+				m.stopWake = now.Add(5 * time.Second)
 			}
 		}
 		m.mu.Unlock()
@@ -286,7 +300,7 @@ func (e *Engine) after(ctx context.Context, m *machine, w *Workflow, st Step) {
 		delete(e.progress, w.Meta.Name)
 		e.mu.Unlock()
 		if m.session != nil {
-			m.session.send(Command{Finish: finish(w)})
+			m.session.finish(finish(w))
 		}
 		e.releaseNext(ctx, m)
 		return

@@ -126,7 +126,7 @@ func (e *Engine) reconsider(ctx context.Context, m *machine) error {
 // boot. The caller holds m.mu.
 func (e *Engine) restart(m *machine, why string) {
 	if m.session != nil && m.session.scope == hardware.ScopeEnrol {
-		m.session.send(Command{Finish: &Finish{What: FinishReboot, Reason: why}})
+		m.session.finish(&Finish{What: FinishReboot, Reason: why})
 	}
 }
 

@@ -31,11 +31,23 @@ func (s *Snapshot) held() finding {
 			return st.HoldReason.Sentence(), "find the other machine by the address in " + typeTimeline(s.name()) + ", then type: " + typeUnhold(s.name())
 		}
 	}
+	if st.HoldReason == hardware.ReasonNotStopped {
+		f.kind, f.severity, f.text = hardware.IssueNotStopped, hardware.SeverityError, s.notStoppedText
+	}
 	if st.HoldReason == hardware.ReasonBootLoop {
 		f.kind, f.severity = hardware.IssueBootLoop, hardware.SeverityError
 		f.text = s.loopText
 	}
 	return f
+}
+
+// notStoppedText is a machine of which nobody knows whether its last system runs.
+func (s *Snapshot) notStoppedText() (string, string) {
+	detail := hardware.ReasonNotStopped.Sentence()
+	if p := s.hw().Status.Stopping; p != nil {
+		detail = fmt.Sprintf("claim %s ended at %s, and until %s nothing showed that its system stopped", p.Claim, clock(p.Since), clock(p.Until))
+	}
+	return detail, "switch it off or restart it, then type: " + typeUnhold(s.name()) + "; its wipe goes on then"
 }
 
 // loopText is a machine that was stopped because it netboots again and again.
@@ -120,7 +132,7 @@ func (s *Snapshot) made() string {
 
 func (s *Snapshot) quarantined() finding {
 	return finding{kind: hardware.IssueQuarantined, severity: hardware.SeverityError, since: s.since(), at: s.since(), text: func() (string, string) {
-		return fmt.Sprintf("%d installs or wipes failed in a row", s.hw().Status.Failures),
+		return s.hw().Status.QuarantinedFor(),
 			"find the cause (" + typeTimeline(s.name()) + "), then type: " + typeAccept(s.name())
 	}}
 }

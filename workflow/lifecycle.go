@@ -133,6 +133,13 @@ func follow(m *Machine, w *Workflow, f *hardware.Facts, now time.Time) bool {
 	if w.begun() || w.wrote() {
 		s.Wiped = nil
 	}
+	if w.begun() && !w.releases() && (w.installs() || s.Claim != nil) {
+		// from here on what is on the disks is another's
+		s.Reserved = nil
+		if !s.Stopping.Awaited() {
+			s.Stopping = nil
+		}
+	}
 	if w.wrote() {
 		s.Dirty = soil(s.Dirty, w, f)
 	}
@@ -239,6 +246,10 @@ func standing(s *hardware.Status) hardware.State {
 func released(s *hardware.Status, w *Workflow, f *hardware.Facts) {
 	if p, _ := w.proof(f, s.Dirty); p != nil {
 		s.State, s.Wiped, s.Dirty = hardware.StateAvailable, p, nil
+		if s.Stopping.Awaited() {
+			// a worker that was thought to be on its way out did it
+			prove(s, hardware.StoppedByWorker, p.At)
+		}
 		return
 	}
 	s.State = hardware.StateFailed

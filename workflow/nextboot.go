@@ -19,6 +19,9 @@ type Circumstances struct {
 // turned.
 func NextBoot(h *hardware.Hardware, c Circumstances) hardware.Next {
 	s := &h.Status
+	if next, stop := halted(h, c); stop {
+		return next
+	}
 	switch {
 	case s.State == hardware.StateRetired:
 		return hardware.Next{Target: hardware.TargetNone, Reason: hardware.ReasonRetired}
@@ -34,9 +37,6 @@ func NextBoot(h *hardware.Hardware, c Circumstances) hardware.Next {
 		return hardware.Next{Target: hardware.TargetWorker, Scope: hardware.ScopeEnrol, Reason: hardware.ReasonDiscovery}
 	case s.State == hardware.StatePending:
 		return hardware.Next{Target: hardware.TargetNone, Reason: hardware.ReasonPendingApproval}
-	case s.State == hardware.StateReleasing && (!c.Active || !h.Spec.Netboot.Workflow()):
-		// what its last owner left on the disk must not run any more
-		return hardware.Next{Target: hardware.TargetNone, Reason: hardware.ReasonReleasing}
 	case c.Active && h.Spec.Netboot.Workflow():
 		return hardware.Next{Target: hardware.TargetWorker, Scope: hardware.ScopeWork, Reason: hardware.ReasonWorkflowActive}
 	case c.Active:
@@ -48,6 +48,40 @@ func NextBoot(h *hardware.Hardware, c Circumstances) hardware.Next {
 	default:
 		return hardware.Next{Target: hardware.TargetDisk, Reason: hardware.ReasonNothingToDo}
 	}
+}
+
+// halted is what a machine boots whose disks may hold what must not run: the system of
+// an owner who gave it back. Firmware that is given nothing goes on to the disk, so it is
+// given something that goes nowhere. It is false for a machine that boots otherwise. A
+// record with a script of its own, or that forbids netbooting, goes before it.
+func halted(h *hardware.Hardware, c Circumstances) (hardware.Next, bool) {
+	s := &h.Status
+	halt := func(r hardware.Reason) (hardware.Next, bool) {
+		return hardware.Next{Target: hardware.TargetHalt, Reason: r}, true
+	}
+	left := s.Leftover() || s.KeptUnwiped() || s.State == hardware.StateReleasing
+	switch {
+	case !left || !h.Spec.Netboot.PXE():
+		return hardware.Next{}, false
+	case s.State == hardware.StateRetired:
+		return halt(hardware.ReasonRetired)
+	case s.Hold && s.HoldReason == hardware.ReasonNotStopped:
+		return halt(hardware.ReasonNotStopped)
+	case s.Hold && s.HoldReason == hardware.ReasonBootLoop:
+		return halt(hardware.ReasonBootLoop)
+	case s.Hold:
+		return halt(hardware.ReasonOnHold)
+	case h.Spec.Netboot.IPXE != nil, c.Active && h.Spec.Netboot.Workflow():
+		return hardware.Next{}, false
+	case s.State == hardware.StateReleasing:
+		return halt(hardware.ReasonReleasing)
+	case s.KeptUnwiped() && s.Stopping.Awaited() && h.Spec.Netboot.Workflow():
+		// that the worker comes is the proof; there is nothing for it to do
+		return hardware.Next{Target: hardware.TargetWorker, Scope: hardware.ScopeIdle, Reason: hardware.ReasonReserved}, true
+	case s.KeptUnwiped():
+		return halt(hardware.ReasonReserved)
+	}
+	return halt(hardware.ReasonLeftover)
 }
 
 // PickChain says how the firmware of a new boot is led to our kernel, and why where

@@ -113,20 +113,20 @@ func (e *Engine) netboot(uid, workflow string) {
 	if m.switching == workflow {
 		return
 	}
-	e.mu.Lock()
-	ctx := e.running
-	if ctx == nil || e.c.Power == nil || ctx.Err() != nil {
-		e.mu.Unlock()
+	ctx, done, ok := e.errand()
+	if !ok {
 		return
 	}
-	e.errands.Add(1)
-	e.mu.Unlock()
 	m.switching = workflow
 	go func() {
-		defer e.errands.Done()
+		defer done()
 		if h := e.needsSwitch(ctx, m, workflow); h != nil {
+			action := "cycle"
+			if p := &h.Status.Power; p.State == hardware.PowerOff && p.Asked == "off" {
+				action = "on" // not every controller cycles a machine that is off
+			}
 			// what went wrong is in the timeline and an issue
-			_, _ = e.power(ctx, h, "cycle", "network", workflow)
+			_, _ = e.power(ctx, h, action, "network", workflow)
 			m.mu.Lock()
 			defer m.mu.Unlock()
 			if m.switching == workflow {
@@ -142,7 +142,8 @@ func (e *Engine) needsSwitch(ctx context.Context, m *machine, workflow string) *
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	h, mc, err := e.load(ctx, m.uid)
-	if err != nil || m.session != nil || h.Status.Maintenance || e.next(ctx, h, mc).Target != hardware.TargetWorker {
+	off := err == nil && h.Status.Stopping.Awaited() && e.switched(h) // it is switched off first
+	if err != nil || off || m.session != nil || h.Status.Maintenance || e.next(ctx, h, mc).Target != hardware.TargetWorker {
 		if m.switching == workflow {
 			m.switching = ""
 		}

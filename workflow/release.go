@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"strings"
+	"time"
 
 	"github.com/rackstrap/rackstrap/hardware"
 )
@@ -20,13 +21,20 @@ type ReleaseInput struct {
 	Force bool
 	// Why is what the timeline shows.
 	Why string
+	// Reserve, where not nil, keeps the machine for the next claim of a group. It needs a
+	// claim that ends.
+	Reserve *hardware.Reserve
+	// Unhealthy, where not empty, is why the machine is in quarantine from now on.
+	Unhealthy string
 }
 
 // Release gives a machine back: its claim ends at once, a running install is
-// cancelled, every disk is wiped and read back, and then it is available. It
-// returns the workflow that wipes, empty while a cancelled one still ends, or where
-// nothing has to be wiped. Asked again it changes nothing. ErrNotFound,
-// ErrConflict (the claim does not hold the machine), *hardware.Invalid.
+// cancelled, what was installed is made sure to run no more, every disk is wiped and
+// read back, and then it is available. A machine that is kept for a group with what is
+// on its disks is not wiped, and a reservation that nobody claimed ends. It returns the
+// workflow that wipes, empty while a cancelled one still ends, or where nothing has to
+// be wiped. Asked again it changes nothing. ErrNotFound, ErrConflict (the claim does
+// not hold the machine), *hardware.Invalid.
 func (e *Engine) Release(ctx context.Context, uid string, in ReleaseInput) (workflow string, skipped []string, err error) {
 	m := e.machine(uid)
 	m.mu.Lock()
@@ -35,23 +43,28 @@ func (e *Engine) Release(ctx context.Context, uid string, in ReleaseInput) (work
 		return e.giveUp(ctx, m, in)
 	}
 	var dirty bool
-	err = e.change(ctx, uid, func(h *hardware.Hardware, mc *Machine) (*Event, error) {
+	err = e.changes(ctx, uid, func(h *hardware.Hardware, mc *Machine) ([]Event, error) {
 		s := &mc.Status
 		if err := mayRelease(h, s, in); err != nil {
 			return nil, err
 		}
 		dirty = Unwiped(s)
-		if s.State == hardware.StateReleasing || s.Claim == nil && !dirty {
+		if s.State == hardware.StateReleasing {
+			return e.unreserve(h, s, in), nil
+		}
+		if s.Claim == nil && !dirty && s.Reserved == nil {
 			return nil, nil
 		}
-		if dirty {
-			s.State, s.Deadline = hardware.StateReleasing, e.c.Now().Add(StartWithin)
-		}
-		s.Claim, s.AwaitOS = nil, false
-		return e.told(h, hardware.ReasonReleaseAsked, in.Why), nil
+		return e.giveBack(m, h, s, in), nil
 	})
-	if err != nil || !dirty {
+	if err != nil {
 		return "", nil, err
+	}
+	if err := e.stopNext(ctx, m); err != nil {
+		return "", nil, err
+	}
+	if !dirty {
+		return "", nil, nil
 	}
 	if err := e.makeWay(ctx, m); err != nil {
 		return "", nil, err
@@ -61,6 +74,51 @@ func (e *Engine) Release(ctx context.Context, uid string, in ReleaseInput) (work
 	}
 	return workflow, nil, nil
 }
+
+// giveBack ends the claim, or the reservation, in the machine's value. The caller holds
+// m.mu.
+func (e *Engine) giveBack(m *machine, h *hardware.Hardware, s *hardware.Status, in ReleaseInput) []Event {
+	ev := []Event{*e.told(h, hardware.ReasonReleaseAsked, in.Why)}
+	claimed, was := s.Claim != nil, s.Reserved
+	ev = append(ev, e.endClaim(m, h, s, "")...)
+	s.Reserved = nil
+	if r := in.Reserve; r != nil && claimed {
+		s.Reserved = r.From(e.c.Now())
+		ev = append(ev, *e.told(h, hardware.ReasonReserved, reservedWords(s.Reserved)))
+	} else if was != nil && !claimed {
+		ev = append(ev, *e.told(h, hardware.ReasonReservationEnded, "released by a human"))
+	}
+	if in.Unhealthy != "" {
+		s.Unhealthy = hardware.PlainText(in.Unhealthy, 512)
+		ev = append(ev, *e.told(h, hardware.ReasonUnhealthy, s.Unhealthy))
+	}
+	if Unwiped(s) && !s.KeptUnwiped() {
+		s.State, s.Deadline = hardware.StateReleasing, e.c.Now().Add(StartWithin)
+	}
+	return ev
+}
+
+// unreserve is a release of a machine that is being released already: an operator ends
+// the reservation that comes after the wipe, and nobody else changes anything.
+func (e *Engine) unreserve(h *hardware.Hardware, s *hardware.Status, in ReleaseInput) []Event {
+	if s.Reserved == nil || in.Claim != "" {
+		return nil
+	}
+	s.Reserved = nil
+	return []Event{*e.told(h, hardware.ReasonReservationEnded, in.Why)}
+}
+
+// reservedWords is a reservation in words.
+func reservedWords(r *hardware.Reservation) string {
+	s := "for claims of " + r.For + " until " + clock(r.Until)
+	if r.KeepDisks {
+		s += ", with what is on its disks"
+	}
+	return s
+}
+
+// clock is a moment in words that do not change as time passes.
+func clock(t time.Time) string { return t.UTC().Format("2006-01-02 15:04 UTC") }
 
 // giveUp is a release without a wipe. The workflow ends first, so that a stop of the
 // daemon in between leaves a machine that its claim still holds.
@@ -80,18 +138,20 @@ func (e *Engine) giveUp(ctx context.Context, m *machine, in ReleaseInput) (strin
 		}
 	}
 	dirty := Unwiped(&mc.Status)
-	err = e.change(ctx, m.uid, func(h *hardware.Hardware, mc *Machine) (*Event, error) {
+	err = e.changes(ctx, m.uid, func(h *hardware.Hardware, mc *Machine) ([]Event, error) {
 		s := &mc.Status
-		if !dirty {
-			if s.Claim == nil {
-				return nil, nil
-			}
-			s.Claim = nil
-			return e.told(h, hardware.ReasonReleaseAsked, in.Why), nil
+		if !dirty && s.Claim == nil && s.Reserved == nil {
+			return nil, nil
 		}
-		s.State, s.Claim, s.AwaitOS = hardware.StateFailed, nil, false
-		s.Hold, s.HoldReason, s.HoldSince = true, hardware.ReasonReleasedUnwiped, e.c.Now()
-		return e.told(h, hardware.ReasonReleaseAsked, in.Why), nil
+		ev := []Event{*e.told(h, hardware.ReasonReleaseAsked, in.Why)}
+		ev = append(ev, e.endClaim(m, h, s, hardware.StoppedByHold)...)
+		ev = append(ev, e.proven(h, s, hardware.StoppedByHold, "")...) // one that was awaited
+		s.Reserved = nil
+		if dirty {
+			s.State, s.AwaitOS = hardware.StateFailed, false
+			s.Hold, s.HoldReason, s.HoldSince = true, hardware.ReasonReleasedUnwiped, e.c.Now()
+		}
+		return ev, nil
 	})
 	if err != nil || !dirty {
 		return "", nil, err
@@ -109,6 +169,10 @@ func (e *Engine) giveUp(ctx context.Context, m *machine, in ReleaseInput) (strin
 // makeWay cancels what runs on a machine that is being released, and begins its wipe
 // when nothing does. The caller holds m.mu.
 func (e *Engine) makeWay(ctx context.Context, m *machine) error {
+	mc, err := e.c.Store.Machine(ctx, m.uid)
+	if err != nil || !givenBack(&mc.Status) {
+		return err
+	}
 	if m.active != "" && !e.releasing(ctx, m.active) {
 		why := "the machine was released"
 		if err := e.step(ctx, m, Input{Cancel: &why}); err != nil {
@@ -175,17 +239,26 @@ func (e *Engine) releaseNext(ctx context.Context, m *machine) {
 	}
 }
 
+// givenBack reports whether something is to be done for a machine that nobody has any
+// more: its system is to be stopped, its disks are to be wiped, it is kept for a group.
+func givenBack(s *hardware.Status) bool {
+	return s.State == hardware.StateReleasing || s.Claim == nil && (s.Stopping.Awaited() || s.Reserved != nil)
+}
+
 // resume goes on with releases that a stop of the daemon left between two workflows.
 func (e *Engine) resume(ctx context.Context) {
 	if e.c.Machines == nil {
 		return
 	}
 	for _, h := range e.c.Machines() {
-		if h.Status.State != hardware.StateReleasing {
+		if !givenBack(&h.Status) {
 			continue
 		}
 		m := e.machine(h.Meta.UID)
 		m.mu.Lock()
+		if err := e.stopNext(ctx, m); err != nil {
+			e.c.Log.Error("a machine that was given back is not stopped", "hardware", h.Meta.Name, "err", err)
+		}
 		e.releaseNext(ctx, m)
 		m.mu.Unlock()
 	}

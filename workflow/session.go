@@ -181,6 +181,9 @@ type Session struct {
 	scope hardware.Scope
 	since time.Time
 	away  bool // it was sent away; guarded by m.mu
+	// leaving says that it was told to restart or switch off the machine, after which
+	// another system runs; guarded by m.mu.
+	leaving bool
 
 	mu     sync.Mutex
 	queue  []Command
@@ -202,13 +205,17 @@ func (e *Engine) Attach(ctx context.Context, adm Admission, running *Assignment)
 	}
 	s := e.newSession(m, adm)
 	m.session = s
+	if err := e.stopped(ctx, m, hardware.StoppedByWorker); err != nil {
+		m.session = nil
+		return nil, err
+	}
 	if m.active == "" || adm.Scope != hardware.ScopeWork {
 		mc, err := e.c.Store.Machine(ctx, m.uid)
 		if err != nil {
 			m.session = nil
 			return nil, err
 		}
-		s.send(Command{Finish: idle(mc.Status, adm.Scope)})
+		s.finish(idle(mc.Status, adm.Scope))
 		return s, nil
 	}
 	if err := e.step(ctx, m, Input{Worker: &WorkerInput{Boot: adm.Boot, Running: running}}); err != nil {
@@ -278,7 +285,13 @@ func (s *Session) sendAway(why string) {
 		return
 	}
 	s.away = true
-	s.send(Command{Finish: &Finish{What: FinishReboot, Reason: why}})
+	s.finish(&Finish{What: FinishReboot, Reason: why})
+}
+
+// finish tells the worker what to do with the machine. The caller holds s.m.mu.
+func (s *Session) finish(f *Finish) {
+	s.leaving = f.What != FinishWait
+	s.send(Command{Finish: f})
 }
 
 // Detach says that the worker's connection ended.

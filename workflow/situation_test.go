@@ -184,6 +184,10 @@ func situations() []situation {
 		{"token stolen", running(status(func(s *hardware.Status) {
 			s.Hold, s.HoldReason, s.HoldSince = true, hardware.ReasonTokenStolen, before(m)
 		}), gone(m), saw("01B", hardware.ReasonTokenStolen, "from 10.0.0.9", m))},
+		{"nobody knows whether it stopped", with(plain(), status(func(s *hardware.Status) {
+			s.State, s.Hold, s.HoldReason, s.HoldSince = hardware.StateReleasing, true, hardware.ReasonNotStopped, before(3*m)
+			s.Stopping = &hardware.Stopping{Claim: "c-7", Since: before(18 * m), Until: before(3 * m), Stopped: &hardware.Stopped{At: before(3 * m), By: hardware.StoppedByHold}}
+		}))},
 		{"stopped in a boot loop", with(plain(), install(50*m), boots(9*m, 8*m, hardware.PhaseProgram), loops(hardware.TargetWorker, hardware.PhaseProgram), status(func(s *hardware.Status) {
 			s.Hold, s.HoldReason, s.HoldSince = true, hardware.ReasonBootLoop, before(3*m)
 		}))},

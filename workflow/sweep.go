@@ -28,17 +28,19 @@ func (e *Engine) sweep(ctx context.Context) {
 	}
 }
 
-// late ends what no workflow ends: a system that does not phone home. It also
-// starts a wipe that could not be started before.
+// late ends what no workflow ends: a system that does not phone home, a reservation
+// that nobody claimed. It also starts a wipe that could not be started before, and goes
+// on with a machine that is to be stopped.
 func (e *Engine) late(ctx context.Context, h *hardware.Hardware) error {
-	if h.Status.State != hardware.StateReleasing && !h.Status.AwaitOS {
+	back := givenBack(&h.Status)
+	if !back && !h.Status.AwaitOS {
 		return nil // nearly always: decided on the shared value, without a lock
 	}
 	m := e.machine(h.Meta.UID)
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	if h.Status.State == hardware.StateReleasing {
-		return e.makeWay(ctx, m)
+	if back {
+		return errors.Join(e.stopNext(ctx, m), e.reservationOver(ctx, m), e.makeWay(ctx, m))
 	}
 	return e.change(ctx, m.uid, func(h *hardware.Hardware, mc *Machine) (*Event, error) {
 		s := &mc.Status
@@ -48,5 +50,22 @@ func (e *Engine) late(ctx context.Context, h *hardware.Hardware) error {
 		s.AwaitOS, s.State = false, hardware.StateFailed
 		s.Failures++
 		return e.told(h, hardware.ReasonOSNotUp, fmt.Sprintf("it did not phone home within %v", PhoneHomeWithin)), nil
+	})
+}
+
+// reservationOver ends a reservation whose time has passed: what is on the disks is
+// wiped then. The caller holds m.mu.
+func (e *Engine) reservationOver(ctx context.Context, m *machine) error {
+	return e.changes(ctx, m.uid, func(h *hardware.Hardware, mc *Machine) ([]Event, error) {
+		s := &mc.Status
+		r := s.Reserved
+		if r == nil || s.Claim != nil || e.c.Now().Before(r.Until) {
+			return nil, nil
+		}
+		s.Reserved = nil
+		if r.KeepDisks && Unwiped(s) {
+			s.State, s.Deadline = hardware.StateReleasing, e.c.Now().Add(StartWithin)
+		}
+		return []Event{*e.told(h, hardware.ReasonReservationEnded, "nobody of "+r.For+" claimed it until "+clock(r.Until))}, nil
 	})
 }

@@ -96,7 +96,7 @@ func checkState(s *Snapshot, p *Plan) []Check {
 	case s.state() == hardware.StatePending:
 		return []Check{bad(name, typeAccept(n), "it was discovered and nobody accepted it yet")}
 	case st.Quarantined():
-		return []Check{bad(name, "find the cause, then type: "+typeAccept(n), "it is in quarantine: %d installs or wipes failed in a row", st.Failures)}
+		return []Check{bad(name, "find the cause, then type: "+typeAccept(n), "it is in quarantine: %s", st.QuarantinedFor())}
 	case st.Hold:
 		return []Check{bad(name, "look into it, then type: "+typeUnhold(n), "it is on hold: %s", orWord(st.HoldReason.Sentence(), "it waits for a human"))}
 	case s.active() != nil:

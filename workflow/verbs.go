@@ -16,6 +16,17 @@ import (
 // somebody else wrote it meanwhile. what returns the event, nil for "nothing to do".
 // The caller holds m.mu.
 func (e *Engine) change(ctx context.Context, uid string, what func(h *hardware.Hardware, mc *Machine) (*Event, error)) error {
+	return e.changes(ctx, uid, func(h *hardware.Hardware, mc *Machine) ([]Event, error) {
+		ev, err := what(h, mc)
+		if ev == nil {
+			return nil, err
+		}
+		return []Event{*ev}, err
+	})
+}
+
+// changes is change with several events; none is "nothing to do".
+func (e *Engine) changes(ctx context.Context, uid string, what func(h *hardware.Hardware, mc *Machine) ([]Event, error)) error {
 	for {
 		h, mc, err := e.load(ctx, uid)
 		if err != nil {
@@ -23,7 +34,7 @@ func (e *Engine) change(ctx context.Context, uid string, what func(h *hardware.H
 		}
 		state := mc.Status.State
 		ev, err := what(h, mc)
-		if err != nil || ev == nil {
+		if err != nil || len(ev) == 0 {
 			return err
 		}
 		if mc.Status.State != state {
@@ -32,7 +43,7 @@ func (e *Engine) change(ctx context.Context, uid string, what func(h *hardware.H
 		if !mc.Status.State.Moving() {
 			mc.Status.Deadline = time.Time{}
 		}
-		err = e.c.Store.Commit(ctx, &Change{Machine: mc, Events: []Event{*ev}})
+		err = e.c.Store.Commit(ctx, &Change{Machine: mc, Events: ev})
 		if !errors.Is(err, ErrConflict) {
 			return err
 		}
@@ -70,6 +81,11 @@ func (e *Engine) accept(ctx context.Context, uid, note string) error {
 	if done, err := e.vouch(ctx, m, note); done || err != nil {
 		return err
 	}
+	if h, err := e.c.Store.Hardware(ctx, uid); err == nil && h.Status.Hold && h.Status.HoldReason == hardware.ReasonNotStopped {
+		if err := e.hold(ctx, m, false); err != nil { // that human knows that it stopped
+			return err
+		}
+	}
 	return e.change(ctx, uid, func(h *hardware.Hardware, mc *Machine) (*Event, error) {
 		s := &mc.Status
 		vouched := s.State != hardware.StateRetired && s.Vouch(e.c.Now())
@@ -79,9 +95,9 @@ func (e *Engine) accept(ctx context.Context, uid, note string) error {
 		switch {
 		case s.State == hardware.StateRetired:
 			return nil, cannot(h, "accept", "the machine is retired (delete the record and register it anew: rackstrap hardware delete %s)", h.Meta.Name)
-		case s.Failures > 0 || missing(h, s.Dirty):
+		case s.Failures > 0 || s.Unhealthy != "" || missing(h, s.Dirty):
 			// what a release misses was taken out of the machine, says a human
-			s.Failures, s.Dirty = 0, present(h, s.Dirty)
+			s.Failures, s.Unhealthy, s.Dirty = 0, "", present(h, s.Dirty)
 		case vouched:
 		default:
 			return nil, nil
@@ -216,13 +232,16 @@ func (e *Engine) leave(ctx context.Context, uid string, force bool, note string,
 		return nil, fmt.Errorf("hardware %q: %s: %w (release it first: rackstrap release %s; or say --force)", h.Meta.Name, skipped[0], ErrInUse, h.Meta.Name)
 	}
 	// The state first: a retired machine is given no wipe when its workflow ends.
-	err = e.change(ctx, uid, func(h *hardware.Hardware, mc *Machine) (*Event, error) {
+	err = e.changes(ctx, uid, func(h *hardware.Hardware, mc *Machine) ([]Event, error) {
 		s := &mc.Status
 		if s.State == hardware.StateRetired && r == hardware.ReasonRetiredNow {
 			return nil, nil
 		}
-		s.State, s.Claim, s.AwaitOS, s.Before = hardware.StateRetired, nil, false, ""
-		return e.told(h, r, note), nil
+		ev := []Event{*e.told(h, r, note)}
+		ev = append(ev, e.endClaim(m, h, s, hardware.StoppedByHold)...)
+		ev = append(ev, e.proven(h, s, hardware.StoppedByHold, "")...)
+		s.State, s.Reserved, s.AwaitOS, s.Before = hardware.StateRetired, nil, false, ""
+		return ev, nil
 	})
 	if err != nil {
 		return nil, err
@@ -313,7 +332,7 @@ func (e *Engine) turns(h *hardware.Hardware, was, is *hardware.Status, w *Workfl
 		add(hardware.ReasonNotWiped, notWiped(h, missing))
 	}
 	if is.Quarantined() && !was.Quarantined() {
-		add(hardware.ReasonQuarantined, fmt.Sprintf("%d in a row", is.Failures))
+		add(hardware.ReasonQuarantined, is.QuarantinedFor())
 	}
 	if was.State != is.State {
 		add(hardware.ReasonStateChanged, fmt.Sprintf("%s, was %s", is.State, was.State))

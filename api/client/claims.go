@@ -61,6 +61,17 @@ func (c *Client) ReleaseClaim(ctx context.Context, id string) (*api.ClaimRelease
 	return out, nil
 }
 
+// ReleaseClaimWith is ReleaseClaim that says what is to become of the machine. Asked
+// again it says what the first time did, whatever is asked for. CodeNotFound,
+// CodeInvalid, and CodeForbidden where the group to reserve it for is another's.
+func (c *Client) ReleaseClaimWith(ctx context.Context, id string, in api.ReleaseClaim) (*api.ClaimReleased, error) {
+	out := new(api.ClaimReleased)
+	if err := c.call(ctx, request{method: http.MethodPost, path: c.Claims.path(id) + "/release"}, in, out); err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
 // ExplainClaim says of each machine what speaks against giving it to a claim.
 func (c *Client) ExplainClaim(ctx context.Context, id string) (*api.ClaimExplanation, error) {
 	out := new(api.ClaimExplanation)

@@ -33,6 +33,7 @@ func claimRoutes() []Route {
 		{Method: http.MethodPost, Path: "/claims/explain", Does: "Say of each machine why a claim would, or would not, be given it", Role: RoleViewer, Claimer: true, Reads: true, In: api.ExplainClaim{}, Out: api.ClaimExplanation{}, handle: (*server).explainSpec},
 		{Method: http.MethodGet, Path: "/claims/{name}", Does: "Read a claim", Role: RoleViewer, Claimer: true, Out: hardware.Claim{}, handle: (*server).getClaim},
 		{Method: http.MethodDelete, Path: "/claims/{name}", Does: "Give the machine of a claim back: the claim ends, the machine is wiped", Role: RoleOperator, Claimer: true, Out: api.ClaimReleased{}, handle: (*server).endClaim},
+		{Method: http.MethodPost, Path: "/claims/{name}/release", Does: "Give the machine of a claim back, and say what is to become of it: wiped, kept for the next claim of a group, in quarantine", Role: RoleOperator, Claimer: true, In: api.ReleaseClaim{}, Out: api.ClaimReleased{}, handle: (*server).releaseClaim},
 		{Method: http.MethodGet, Path: "/claims/{name}/explain", Does: "Say of each machine why a claim was, or would not be, given it", Role: RoleViewer, Claimer: true, Out: api.ClaimExplanation{}, handle: (*server).explainClaim},
 		{Method: http.MethodPost, Path: "/hardware/{name}/claim", Does: "Claim this machine", Role: RoleOperator, Claimer: true, In: api.ClaimHardware{}, Out: hardware.Claim{}, handle: (*server).claimHardware},
 	}
@@ -133,6 +134,11 @@ func (s *server) claim(w http.ResponseWriter, r *http.Request, c *hardware.Claim
 	if err := caller.MayClaim(c.Spec.Owner); err != nil {
 		return err
 	}
+	if c.Spec.Reuse != "" {
+		if err := caller.mayReuse("spec.reuse", c.Spec.Reuse); err != nil {
+			return err
+		}
+	}
 	got, created, err := s.Records.Claim(r.Context(), c, caller.within())
 	var none *hardware.NoCandidate
 	if errors.As(err, &none) {
@@ -175,18 +181,76 @@ func (s *server) getClaim(w http.ResponseWriter, r *http.Request) error {
 	return s.claims.serveGet(s, w, r)
 }
 
-// endClaim releases the machine. Asked again it says the same.
+// endClaim is releaseClaim without a word.
 func (s *server) endClaim(w http.ResponseWriter, r *http.Request) error {
+	return s.giveBack(w, r, api.ReleaseClaim{})
+}
+
+func (s *server) releaseClaim(w http.ResponseWriter, r *http.Request) error {
+	var in api.ReleaseClaim
+	if err := options(w, r, "release", &in); err != nil {
+		return err
+	}
+	if err := checkRelease(in); err != nil {
+		return err
+	}
+	return s.giveBack(w, r, in)
+}
+
+// maxUnhealthy bounds the words of an owner about its machine, in bytes.
+const maxUnhealthy = 512
+
+func checkRelease(in api.ReleaseClaim) error {
+	c := hardware.NewChecker("request", "release")
+	if len(in.Unhealthy) > maxUnhealthy {
+		c.Addf("unhealthy", "has %d bytes, the limit is %d (say it shorter)", len(in.Unhealthy), maxUnhealthy)
+	}
+	if len(in.Reason) > maxUnhealthy {
+		c.Addf("reason", "has %d bytes, the limit is %d (say it shorter)", len(in.Reason), maxUnhealthy)
+	}
+	if in.Unhealthy != "" && in.Reserve != nil {
+		c.Addf("reserve", "goes with no unhealthy machine: it is in quarantine until a human accepts it (leave out one of the two)")
+	}
+	if err := c.Err(); err != nil || in.Reserve == nil {
+		return err
+	}
+	return in.Reserve.Validate()
+}
+
+// mayReuse says why the caller may not name the group, or nil: what a machine that is
+// kept for it has on its disks is the group's.
+func (c Caller) mayReuse(field, group string) error {
+	if !c.Limited() || hardware.OwnerHas(c.OwnerPrefix, group) {
+		return nil
+	}
+	return forbidden(
+		fmt.Sprintf("use a group that begins with %s", c.OwnerPrefix),
+		"%s: the token %q speaks for owners within %q, and %q is none", field, c.Name, c.OwnerPrefix, hardware.PlainText(group, 80),
+	)
+}
+
+// giveBack releases the machine of a claim. Asked again it says the same.
+func (s *server) giveBack(w http.ResponseWriter, r *http.Request, in api.ReleaseClaim) error {
 	c, err := s.claims.find(r.Context(), chi.URLParam(r, "name"))
 	if err != nil {
 		return err
 	}
-	if err := CallerFrom(r.Context()).MayClaim(c.Spec.Owner); err != nil {
+	caller := CallerFrom(r.Context())
+	if err := caller.MayClaim(c.Spec.Owner); err != nil {
 		return err
+	}
+	if in.Reserve != nil {
+		if err := caller.mayReuse("reserve.for", in.Reserve.For); err != nil {
+			return err
+		}
 	}
 	out := api.ClaimReleased{Claim: *c}
 	if c.Status.Ended.IsZero() {
-		out.Workflow, _, err = s.Engine.Release(r.Context(), c.Status.UID, workflow.ReleaseInput{Claim: c.Meta.Name, Why: "claim " + c.Meta.Name + " of " + c.Spec.Owner + " ended"})
+		why := "claim " + c.Meta.Name + " of " + c.Spec.Owner + " ended"
+		if in.Reason != "" {
+			why += ": " + in.Reason
+		}
+		_, _, err = s.Engine.Release(r.Context(), c.Status.UID, workflow.ReleaseInput{Claim: c.Meta.Name, Why: why, Reserve: in.Reserve, Unhealthy: in.Unhealthy})
 		now, readErr := s.Records.ClaimByID(r.Context(), c.Meta.Name)
 		if readErr != nil {
 			return errors.Join(err, readErr)
@@ -199,7 +263,34 @@ func (s *server) endClaim(w http.ResponseWriter, r *http.Request) error {
 		}
 		out.Claim = *now // err: somebody else ended it meanwhile
 	}
+	if out.Workflow, err = s.wipeOf(r.Context(), &out.Claim); err != nil {
+		return err
+	}
 	return writeJSON(w, http.StatusOK, out)
+}
+
+// wipeOf is the name of the workflow that wipes, or wiped, the machine of a claim that
+// ended; empty where there was none yet, or the machine is another's since.
+func (s *server) wipeOf(ctx context.Context, c *hardware.Claim) (string, error) {
+	h, err := s.Records.HardwareByName(ctx, c.Status.Hardware)
+	if errors.Is(err, workflow.ErrNotFound) {
+		return "", nil
+	}
+	if err != nil {
+		return "", err
+	}
+	st := h.Status.Stopping
+	if h.Meta.UID != c.Status.UID || st == nil || st.Claim != c.Meta.Name || h.Status.Workflow == "" {
+		return "", nil
+	}
+	made, err := s.Records.Workflow(ctx, h.Status.Workflow)
+	if errors.Is(err, workflow.ErrNotFound) {
+		return "", nil
+	}
+	if err != nil || made.Spec.Purpose != workflow.PurposeRelease || made.Meta.Created.Before(st.Since) {
+		return "", err
+	}
+	return made.Meta.Name, nil
 }
 
 func (s *server) explainSpec(w http.ResponseWriter, r *http.Request) error {
@@ -212,6 +303,11 @@ func (s *server) explainSpec(w http.ResponseWriter, r *http.Request) error {
 		in.Spec.Owner = "anybody" // who asks plays no part in what fits
 	} else if caller.Limited() {
 		if err := caller.MayClaim(in.Spec.Owner); err != nil {
+			return err
+		}
+	}
+	if in.Spec.Reuse != "" {
+		if err := caller.mayReuse("spec.reuse", in.Spec.Reuse); err != nil {
 			return err
 		}
 	}

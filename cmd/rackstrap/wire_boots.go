@@ -118,6 +118,7 @@ func (b *httpBoots) Script(ctx context.Context, mac hardware.MAC, client netip.A
 		in.Consoles = own
 	}
 	in.Own = g.Hardware.Spec.Netboot.IPXE
+	in.HTTP = netip.AddrPortFrom(g.Boot.Server, b.httpPort)
 	if g.Next.Target != hardware.TargetWorker {
 		if g.Next.Target == hardware.TargetDisk {
 			return in, hardware.ReasonSentToDisk
@@ -129,7 +130,6 @@ func (b *httpBoots) Script(ctx context.Context, mac hardware.MAC, client netip.A
 		// The boot's address is somebody else's by now.
 		in.Token, g.Reason = "", hardware.ReasonScriptNoToken
 	}
-	in.HTTP = netip.AddrPortFrom(g.Boot.Server, b.httpPort)
 	in.Worker = netip.AddrPortFrom(g.Boot.Server, b.grpcPort)
 	return in, g.Reason
 }

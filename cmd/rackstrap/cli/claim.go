@@ -136,14 +136,34 @@ func (a *app) claimListCommand() *cobra.Command {
 }
 
 func (a *app) claimReleaseCommand() *cobra.Command {
-	return &cobra.Command{
+	var in api.ReleaseClaim
+	var reserve hardware.Reserve
+	var within time.Duration
+	cmd := &cobra.Command{
 		Use: "release ID...", Aliases: []string{"delete", "rm"}, Short: "Give the machines of claims back: they are wiped, and available then", Args: takes("ID..."),
-		Example: "  rackstrap claim release web-1\n  rackstrap wait m1 --state available",
+		Long: `Give the machines of claims back. What was installed on a machine is made sure to run
+no more (the claim's status says how, and when), every disk is wiped and read back, and
+then it is available. Asked again it says the same.
+
+--reserve-for keeps the machine for the next claim that says --reuse with that group;
+with --keep-disks as it is, switched off and not wiped before the time is over.
+--unhealthy puts it into quarantine: it is wiped, and nobody gets it before a human
+accepts it.`,
+		Example: `  rackstrap claim release web-1
+  rackstrap claim release web-1 --reserve-for team/web --keep-disks --within 1h
+  rackstrap claim release web-1 --unhealthy 'its node never became ready'
+  rackstrap wait m1 --state available`,
 		RunE: func(cmd *cobra.Command, args []string) error {
+			if reserve.For == "" && (reserve.KeepDisks || within != 0) {
+				return usage(cmd, "--keep-disks and --within go with --reserve-for GROUP")
+			}
+			if reserve.For != "" {
+				reserve.Within, in.Reserve = hardware.Duration(within), &reserve
+			}
 			c := a.client()
 			defer c.Close()
 			for _, id := range args {
-				out, err := c.ReleaseClaim(cmd.Context(), id)
+				out, err := c.ReleaseClaimWith(cmd.Context(), id, in)
 				if err != nil {
 					return err
 				}
@@ -152,17 +172,32 @@ func (a *app) claimReleaseCommand() *cobra.Command {
 				} else if done {
 					continue
 				}
-				said := "hardware/" + out.Claim.Status.Hardware + " is given back"
-				if out.Workflow != "" {
-					said = "hardware/" + out.Claim.Status.Hardware + " is wiped by workflow/" + out.Workflow
-				}
-				if _, err := fmt.Fprintf(a.Out, "claim/%s ended, %s\n", id, said); err != nil {
+				if _, err := fmt.Fprintln(a.Out, releasedWords(out)); err != nil {
 					return err
 				}
 			}
 			return nil
 		},
 	}
+	f := cmd.Flags()
+	f.StringVar(&reserve.For, "reserve-for", "", "keep the machine for the next claim of this group, an owner or the beginning of owners")
+	f.BoolVar(&reserve.KeepDisks, "keep-disks", false, "with --reserve-for: do not wipe it before the time is over")
+	f.DurationVar(&within, "within", 0, "with --reserve-for: how long it is kept, a day at most (default 1h)")
+	f.StringVar(&in.Unhealthy, "unhealthy", "", "why nobody should get the machine before a human looked at it")
+	f.StringVar(&in.Reason, "reason", "", "what the timeline shows")
+	return cmd
+}
+
+// releasedWords is what became of the machine of a claim.
+func releasedWords(out *api.ClaimReleased) string {
+	said := "hardware/" + out.Claim.Status.Hardware + " is given back"
+	if out.Workflow != "" {
+		said = "hardware/" + out.Claim.Status.Hardware + " is wiped by workflow/" + out.Workflow
+	}
+	if s := out.Claim.Status.Stopped; s != nil {
+		said += ", its system is stopped (" + string(s.By) + ")"
+	}
+	return fmt.Sprintf("claim/%s ended, %s", out.Claim.Meta.Name, said)
 }
 
 func (a *app) claimExplainCommand() *cobra.Command {

@@ -28,6 +28,8 @@ func (f *claimFlags) add(cmd *cobra.Command) {
 	flags.StringArrayVar(&f.nics, "nic", nil, "NICs as [COUNTx]MBPS, for example 2x10000; may be given several times")
 	flags.StringVar(&s.FailureDomain, "failure-domain", "", "where the machine must stand: the value of its label rack, else its spec.rack")
 	flags.StringVar(&s.FailureDomainLabel, "failure-domain-label", "", "another label than rack")
+	flags.BoolVar(&s.FailureDomainPreferred, "failure-domain-preferred", false, "a machine that stands elsewhere will do where there is none")
+	flags.StringVar(&s.Reuse, "reuse", "", "the group whose machines are kept for it (claim release --reserve-for); one of them is taken before any other")
 	flags.StringArrayVar(&f.prefer, "prefer", nil, "WEIGHT:SELECTOR, -100 to 100: the machine with the largest sum is taken; may be given several times")
 }
 
