@@ -100,7 +100,28 @@ func (p *Plane) ApplyCRDs(ctx context.Context, dir string) error {
 	if err != nil {
 		return err
 	}
-	b, err := local([]byte(text), 0, nil, false)
+	return p.ApplyComponents(ctx, []byte(text))
+}
+
+// ApplyCAPICRDs installs the kinds of the three providers that StartCAPI installs, for
+// tests that write their objects themselves: no manager, no webhook.
+func (p *Plane) ApplyCAPICRDs(ctx context.Context) error {
+	module, err := capiModule(ctx)
+	if err != nil {
+		return err
+	}
+	for _, x := range providers() {
+		if err := p.ApplyCRDs(ctx, filepath.Join(module, x.kustomize, "config/crd/bases")); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// ApplyComponents installs a provider's components without its Deployment, and waits
+// until its kinds are served. The provider has no webhooks.
+func (p *Plane) ApplyComponents(ctx context.Context, components []byte) error {
+	b, err := local(components, 0, nil, false)
 	if err != nil {
 		return err
 	}
