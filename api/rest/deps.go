@@ -34,6 +34,8 @@ type Deps struct {
 	Audit func(ctx context.Context, ev workflow.Event) error
 	// Note counts the events of refused requests; nil counts none. It must not block.
 	Note func(ev workflow.Event)
+	// Count counts a request that came to a route of ours; nil counts none.
+	Count func(Route)
 	// Metrics is served at /metrics, to viewers; nil serves none.
 	Metrics http.Handler
 	// Fingerprint is the SHA-256 of the certificate of the HTTPS listener, in hex;

@@ -77,6 +77,9 @@ func newServer(d Deps) *server {
 // serve runs a route for a caller who may use it, and turns its error into a problem.
 func (s *server) serve(route Route) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
+		if s.Count != nil {
+			s.Count(route)
+		}
 		w.Header().Set("Cache-Control", "no-store")
 		w.Header().Set("X-Content-Type-Options", "nosniff")
 		r = r.WithContext(withTold(withTicket(r.Context(), &ticket{gate: s.large, reading: &s.reading})))

@@ -214,7 +214,7 @@ func (a *appliance) restPart() (part, error) {
 	a.api = rest.New(rest.Deps{
 		Records: a.db, Engine: a.engine, Images: a.images, Backups: a, Installation: a.id.installation, Strangers: strangers{a.unknown, a.engine.Strangers, a.db.View()},
 		Dry: a.dry, Tokens: a.db, Audit: a.db.AppendEvent, Note: a.recorder.Note,
-		Metrics: promhttp.HandlerFor(a.reg, promhttp.HandlerOpts{}), Fingerprint: a.fingerprint,
+		Count: a.meters.request, Metrics: promhttp.HandlerFor(a.reg, promhttp.HandlerOpts{}), Fingerprint: a.fingerprint,
 		BootFiles: a.bootFiles, BootFileList: a.bootFileList, Revoke: a.revokeLease, Network: a.resolver.static,
 		Version: version, Now: time.Now, Log: a.log,
 	})

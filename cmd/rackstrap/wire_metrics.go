@@ -3,6 +3,7 @@ package main
 import (
 	"github.com/prometheus/client_golang/prometheus"
 
+	"github.com/rackstrap/rackstrap/api/rest"
 	"github.com/rackstrap/rackstrap/workflow"
 )
 
@@ -14,6 +15,7 @@ type meters struct {
 	files                  *prometheus.CounterVec
 	attempts, attemptBytes *prometheus.CounterVec
 	writeErrors            *prometheus.CounterVec
+	api                    *prometheus.CounterVec
 }
 
 func newMeters(reg prometheus.Registerer) *meters {
@@ -31,8 +33,12 @@ func newMeters(reg prometheus.Registerer) *meters {
 		attempts:     counter("attempts_ended_total", "Attempts of actions that ended, by kind and outcome.", "kind", "outcome"),
 		attemptBytes: counter("attempt_bytes_total", "Bytes that ended attempts took from the network (source) and put on disks (written).", "kind", "which"),
 		writeErrors:  counter("store_write_errors_total", "Writes that the disk did not take.", "what", "error"),
+		api:          counter("api_requests_total", "Requests of the API that reached a route, refused ones too; a stream of events counts once.", "method", "route"),
 	}
 }
+
+// request counts one of the API.
+func (m *meters) request(r rest.Route) { m.api.WithLabelValues(r.Method, r.Path).Inc() }
 
 // watch registers what others count.
 func (m *meters) watch(reg prometheus.Registerer, stats func() workflow.Stats, dropped func() uint64) {

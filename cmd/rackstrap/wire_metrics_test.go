@@ -17,6 +17,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/rackstrap/rackstrap/api/metadata"
+	"github.com/rackstrap/rackstrap/api/rest"
 	"github.com/rackstrap/rackstrap/hardware"
 	"github.com/rackstrap/rackstrap/ipxe"
 	"github.com/rackstrap/rackstrap/store"
@@ -151,6 +152,7 @@ func TestMetersOfAttempts(t *testing.T) {
 	if w.Status.State != workflow.StateCancelled {
 		t.Fatalf("the workflow is %s", w.Status.State)
 	}
+	m.request(rest.Route{Method: "GET", Path: "/claims/{name}"})
 	m.watch(reg, func() workflow.Stats { return workflow.Stats{Workers: 3, Active: 2} }, func() uint64 { return 7 })
 	text := scrape(t, reg)
 	wantLines(
@@ -160,6 +162,7 @@ func TestMetersOfAttempts(t *testing.T) {
 		`rackstrap_attempts_ended_total{kind="image.write",outcome="succeeded"} 1`, `rackstrap_attempts_ended_total{kind="unknown",outcome="cancelled"} 1`,
 		`rackstrap_attempt_bytes_total{kind="image.write",which="source"} 500`, `rackstrap_attempt_bytes_total{kind="image.write",which="written"} 2000`,
 		`rackstrap_workers 3`, `rackstrap_workflows_active 2`, `rackstrap_events_dropped_total 7`,
+		`rackstrap_api_requests_total{method="GET",route="/claims/{name}"} 1`,
 	)
 	if n := strings.Count(text, "\nrackstrap_attempts_ended_total{"); n != 6 {
 		t.Errorf("%d kinds of ends, want 6", n)
