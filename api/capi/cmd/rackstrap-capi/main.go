@@ -29,5 +29,6 @@ func command() *cobra.Command {
 	}
 	o := managerFlags(c)
 	c.RunE = func(c *cobra.Command, _ []string) error { return o.run(c.Context()) }
+	c.AddCommand(convertCommand())
 	return c
 }
