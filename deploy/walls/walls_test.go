@@ -25,15 +25,11 @@ type listed struct {
 	Imports, GoFiles, CgoFiles, IgnoredGoFiles []string
 }
 
-// list runs `go list` in the root module, and in the one of Cluster API where it
-// is there.
+// list runs `go list` in the root module, and in the one of the Cluster API.
 func list(t *testing.T) []listed {
 	t.Helper()
 	var out []listed
-	for _, dir := range []string{root, filepath.Join(root, "api/capi")} {
-		if _, err := os.Stat(filepath.Join(dir, "go.mod")); errors.Is(err, os.ErrNotExist) {
-			continue
-		}
+	for _, dir := range modules() {
 		cmd := exec.CommandContext(t.Context(), "go", "list", "-json=ImportPath,Dir,Imports,GoFiles,CgoFiles,IgnoredGoFiles", "./...")
 		cmd.Dir = dir
 		var said bytes.Buffer
@@ -52,11 +48,15 @@ func list(t *testing.T) []listed {
 			out = append(out, p)
 		}
 	}
-	if len(out) < 20 {
-		t.Fatalf("go list found %d packages only", len(out))
+	for _, want := range []string{"hardware", "cmd/rackstrap", "cmd/rackstrap-worker", "api/capi/v1beta1", "api/capi/cmd/rackstrap-capi"} {
+		if !slices.ContainsFunc(out, func(p listed) bool { return p.ImportPath == module+"/"+want }) {
+			t.Fatalf("go list did not find %s among %d packages", want, len(out))
+		}
 	}
 	return out
 }
+
+func modules() []string { return []string{root, filepath.Join(root, "api/capi")} }
 
 func TestWalls(t *testing.T) {
 	t.Parallel()
@@ -113,6 +113,27 @@ func TestNoKubernetesInTheModule(t *testing.T) {
 	for _, word := range strings.Fields(string(data)) {
 		if kubernetes(word) {
 			t.Errorf("go.mod: %s (it belongs to the module api/capi)", word)
+		}
+	}
+}
+
+// Nothing of Kubernetes is built into the appliance or the worker, be it by way of
+// something else.
+func TestNoKubernetesInThePrograms(t *testing.T) {
+	t.Parallel()
+	cmd := exec.CommandContext(t.Context(), "go", "list", "-deps", "-f", "{{with .Module}}{{.Path}}{{end}}", "./cmd/...")
+	cmd.Dir = root
+	text, err := cmd.Output()
+	if err != nil {
+		t.Fatal(err)
+	}
+	modules := strings.Fields(string(text))
+	if !slices.Contains(modules, module) || !slices.Contains(modules, "go.etcd.io/bbolt") {
+		t.Fatalf("go list tells nothing: %v", modules)
+	}
+	for _, m := range slices.Compact(slices.Sorted(slices.Values(modules))) {
+		if kubernetes(m) {
+			t.Errorf("a program has %s in it (it belongs to the module api/capi)", m)
 		}
 	}
 }

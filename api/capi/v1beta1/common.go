@@ -138,8 +138,10 @@ const (
 	SecretFingerprint = "fingerprint"
 )
 
-// APIEndpoint is where the workload cluster's API server is reached.
+// APIEndpoint is where the workload cluster's API server is reached. A port alone is
+// what a ClusterClass may have, whose patches add the host.
 // +kubebuilder:validation:MinProperties=1
+// +kubebuilder:validation:XValidation:rule="!has(self.host) || has(self.port)",message="host and port go together; 6443 is the usual port"
 type APIEndpoint struct {
 	// host is an address or a DNS name.
 	// +optional

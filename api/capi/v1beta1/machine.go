@@ -42,6 +42,7 @@ type RackstrapMachine struct {
 // +kubebuilder:validation:XValidation:rule="!has(oldSelf.providerID) || (has(self.providerID) && self.providerID == oldSelf.providerID)",message="providerID is written once by the provider"
 // +kubebuilder:validation:XValidation:rule="!has(oldSelf.appliance) || !has(oldSelf.claimID) || (has(self.appliance) && self.appliance == oldSelf.appliance)",message="appliance stays as it is while there is a claim"
 // +kubebuilder:validation:XValidation:rule="!has(self.claimID) || has(self.appliance)",message="a claim needs appliance, which says where it was made"
+// +kubebuilder:validation:XValidation:rule="!has(self.waitForPhoneHome) || !self.waitForPhoneHome || !has(self.bootstrapFormat) || self.bootstrapFormat == 'cloud-config'",message="a system that is set up by Ignition or Talos does not phone home; leave waitForPhoneHome out"
 type RackstrapMachineSpec struct {
 	// providerID is rackstrap://INSTALLATION/HARDWARE-UID/CLAIM. The provider writes it.
 	// +optional
@@ -164,6 +165,7 @@ type PreferredHardware struct {
 
 // Spread keeps machines of one owner apart.
 // +kubebuilder:validation:MinProperties=1
+// +kubebuilder:validation:XValidation:rule="has(self.label)",message="weight says how much the same value of label costs; give label too"
 type Spread struct {
 	// label whose values are kept apart: rack, power-feed, …
 	// +optional
@@ -199,9 +201,11 @@ type Install struct {
 	Template string `json:"template,omitempty"`
 	// parameters of the template, besides image, disk and the data. They are not secret.
 	// +optional
+	// +kubebuilder:validation:MaxProperties=64
 	Parameters map[string]apiextensionsv1.JSON `json:"parameters,omitempty"`
 	// metaData are more keys of the NoCloud meta-data, read as ds.meta_data.KEY.
 	// +optional
+	// +kubebuilder:validation:MaxProperties=64
 	MetaData map[string]string `json:"metaData,omitempty"`
 	// network of the installed system. Made from the Hardware's record where left out.
 	// +optional
@@ -230,6 +234,7 @@ type Image struct {
 	// accidents only), or the URL of a list of checksums.
 	// +optional
 	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:Pattern=`^(sha256:[0-9a-fA-F]{64}|sha512:[0-9a-fA-F]{128}|md5:[0-9a-fA-F]{32}|https?://.+)$`
 	// +kubebuilder:validation:MaxLength=2048
 	Checksum string `json:"checksum,omitempty"`
 	// lookup finds the image of the appliance that has an operating system and the
@@ -327,6 +332,7 @@ type PoolReference struct {
 
 // Reuse says what becomes of the Hardware of a machine that is deleted.
 // +kubebuilder:validation:MinProperties=1
+// +kubebuilder:validation:XValidation:rule="has(self.disks)",message="seconds says how long the Hardware is kept; say with disks what becomes of it"
 type Reuse struct {
 	// disks: Wipe wipes them as always, and the machine that replaces it takes the same
 	// Hardware before any other. Keep leaves them as they are: the install writes its own

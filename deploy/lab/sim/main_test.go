@@ -114,7 +114,7 @@ func newSite(t *testing.T, name string, o sim.Options) *site {
 }
 
 func (s *site) close() {
-	if s.Failed() {
+	if s.Failed() && s.appliance != nil {
 		if b, err := os.ReadFile(s.appliance.Log); err == nil {
 			s.Logf("appliance:\n%s", b[max(0, len(b)-6000):])
 		}

@@ -116,7 +116,7 @@ func (o *options) run(ctx context.Context) error {
 	for name, setup := range map[string]func(context.Context, ctrl.Manager, predicate.Predicate, controller.Options) error{
 		"cluster":     (&cluster.Reconciler{Client: m.GetClient(), Appliances: pool, Inventory: inventory}).Setup,
 		"machine":     (&machine.Reconciler{Client: m.GetClient(), Appliances: pool}).Setup,
-		"template":    (&template.Reconciler{Client: m.GetClient(), Appliances: pool}).Setup,
+		"template":    (&template.Reconciler{Client: m.GetClient(), Appliances: pool, Inventory: inventory}).Setup,
 		"remediation": (&remediation.Reconciler{Client: m.GetClient(), Appliances: pool}).Setup,
 	} {
 		if err := setup(ctx, m, filter, opts); err != nil {

@@ -116,6 +116,10 @@ func premise(v *view) *decision {
 		return wait(infrav1.WaitingForClusterReason, "The infrastructure of the Cluster %s is not ready (see: kubectl get rackstrapclusters)", v.cluster.Name)
 	case v.infra == nil:
 		return wait(infrav1.WaitingForClusterReason, "The Cluster %s names no RackstrapCluster that exists", v.cluster.Name)
+	case v.object.Spec.ClaimID == "" && (!v.cluster.DeletionTimestamp.IsZero() || !v.infra.DeletionTimestamp.IsZero() || v.machine == nil || !v.machine.DeletionTimestamp.IsZero()):
+		// nothing may be claimed that a RackstrapCluster, which keeps the token, does not
+		// see any more
+		return wait(infrav1.WaitingForClusterReason, "The Cluster or the Machine is being deleted; nothing is claimed for it")
 	case v.machine == nil || ptr.Deref(v.machine.Spec.Bootstrap.DataSecretName, "") == "":
 		return wait(infrav1.WaitingForBootstrapDataReason, "The bootstrap provider has not made the bootstrap data yet")
 	}
@@ -187,7 +191,14 @@ func isProvisioned(v *view) bool {
 	if ptr.Deref(v.object.Status.Initialization.Provisioned, false) {
 		return true
 	}
-	return v.seen != nil && joinable(v) && (v.seen.hardware == nil || v.seen.hardware.Status.State != hardware.StateFailed && !v.seen.hardware.Status.AwaitOS)
+	if v.seen == nil || !joinable(v) {
+		return false
+	}
+	if lost(v) != "" {
+		return true
+	}
+	h := &v.seen.hardware.Status
+	return !h.AwaitOS && !h.State.Moving() && h.State != hardware.StateFailed
 }
 
 // joinable reports whether the machine's node may join: its system is on the disk, and
@@ -221,6 +232,12 @@ func worst(h *hardware.Hardware) string {
 		}
 	}
 	return ""
+}
+
+// sentence is the end of one as a whole one.
+func sentence(end string) string {
+	s := strings.TrimPrefix(end, ": ")
+	return strings.ToUpper(s[:1]) + s[1:]
 }
 
 // decideDelete asks for nothing but what the appliance says: no cluster, Machine, or
@@ -288,7 +305,7 @@ func conditions(v *view, d decision) []metav1.Condition {
 		h := v.seen.hardware
 		add(infrav1.HardwareClaimedCondition, true, infrav1.HardwareClaimedReason, "")
 		if w := worst(h); w != "" {
-			add(infrav1.HardwareHealthyCondition, false, infrav1.HardwareIssueReason, strings.TrimPrefix(w, ": "))
+			add(infrav1.HardwareHealthyCondition, false, infrav1.HardwareIssueReason, sentence(w))
 		} else {
 			add(infrav1.HardwareHealthyCondition, true, infrav1.HardwareHealthyReason, "")
 		}

@@ -186,8 +186,10 @@ func (r *Reconciler) view(ctx context.Context, obj *infrav1.RackstrapMachine) (*
 // report writes a decision into the object's conditions.
 func report(v *view, d decision) {
 	refresh(v)
-	list := conditions(v, d)
-	for _, c := range list {
+	if v.seen != nil && (v.seen.claim == nil || lost(v) != "") {
+		contract.Unset(v.object, infrav1.HardwareHealthyCondition)
+	}
+	for _, c := range conditions(v, d) {
 		contract.Set(v.object, c.Type, c.Status, c.Reason, c.Message)
 	}
 }

@@ -4,14 +4,10 @@ import (
 	"context"
 	"sync"
 
-	corev1 "k8s.io/api/core/v1"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
 
 	rackstrap "github.com/rackstrap/rackstrap/api/client"
-
-	infrav1 "github.com/rackstrap/rackstrap/api/capi/v1beta1"
 )
 
 // spreading lets claims that look at each other's machines be made one after the other.
@@ -60,33 +56,4 @@ func (w *work) beside(ctx, asking context.Context) (count map[string]int, done f
 		}
 	}
 	return count, w.one.Unlock, nil
-}
-
-// letSecretGo removes our finalizer from the appliance's Secret when no machine has a
-// claim any more that only its token can end. Asked is the API server itself: of two
-// machines that go at the same time the second one sees that it is the last.
-func (w *work) letSecretGo(ctx context.Context) error {
-	name := w.object.Spec.Appliance.SecretRef.Name
-	if name == "" {
-		return nil
-	}
-	var list infrav1.RackstrapMachineList
-	if err := w.live.List(ctx, &list, client.InNamespace(w.object.Namespace)); err != nil {
-		return err
-	}
-	for i := range list.Items {
-		m := &list.Items[i]
-		if m.Spec.ClaimID != "" && m.Spec.Appliance.SecretRef.Name == name && controllerutil.ContainsFinalizer(m, infrav1.MachineFinalizer) {
-			return nil
-		}
-	}
-	s := new(corev1.Secret)
-	if err := w.live.Get(ctx, client.ObjectKey{Namespace: w.object.Namespace, Name: name}, s); err != nil {
-		return client.IgnoreNotFound(err)
-	}
-	base := s.DeepCopy()
-	if !controllerutil.RemoveFinalizer(s, infrav1.SecretFinalizer) {
-		return nil
-	}
-	return client.IgnoreNotFound(w.Patch(ctx, s, client.MergeFromWithOptions(base, client.MergeFromWithOptimisticLock{})))
 }

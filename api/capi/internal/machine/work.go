@@ -154,10 +154,6 @@ func found[T any](v *T, err error) (*T, error) {
 
 // claim asks for a Hardware.
 func (w *work) claim(ctx, asking context.Context) (*decision, error) {
-	// The Secret's token is what the claim can be ended with.
-	if err := w.keepSecret(ctx); err != nil {
-		return nil, err
-	}
 	owner := w.app.Owner(w.object.Namespace, w.cluster.Name, w.machine.Name)
 	beside, done, err := w.beside(ctx, asking)
 	if err != nil {
@@ -305,20 +301,8 @@ func (w *work) when(d decision) time.Duration {
 	return 0
 }
 
-// keepSecret puts our finalizer on the appliance's Secret.
-func (w *work) keepSecret(ctx context.Context) error {
-	s := new(corev1.Secret)
-	if err := w.live.Get(ctx, w.app.Secret, s); err != nil {
-		return client.IgnoreNotFound(err)
-	}
-	base := s.DeepCopy()
-	if !s.DeletionTimestamp.IsZero() || !controllerutil.AddFinalizer(s, infrav1.SecretFinalizer) {
-		return nil
-	}
-	return w.Patch(ctx, s, client.MergeFromWithOptions(base, client.MergeFromWithOptimisticLock{}))
-}
-
-// letGo removes our finalizer, and that of the Secret where nobody else needs it.
+// letGo removes our finalizer. The RackstrapCluster sees it, and lets go of the Secret
+// with the last one.
 func (w *work) letGo(ctx context.Context) error {
 	base := w.object.DeepCopy()
 	if controllerutil.RemoveFinalizer(w.object, infrav1.MachineFinalizer) {
@@ -327,5 +311,5 @@ func (w *work) letGo(ctx context.Context) error {
 		}
 	}
 	w.places.drop(w.rq)
-	return w.letSecretGo(ctx)
+	return nil
 }
