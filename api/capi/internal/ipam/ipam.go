@@ -153,9 +153,13 @@ func parse(ip *ipamv1.IPAddress) (Address, error) {
 func newClaim(m *infrav1.RackstrapMachine, i int) *ipamv1.IPAddressClaim {
 	ref := m.Spec.Network.Addresses[i].PoolRef
 	cluster := m.Labels[clusterv1.ClusterNameLabel]
+	labels := map[string]string{clusterv1.ClusterNameLabel: cluster}
+	if filter, ok := m.Labels[clusterv1.WatchLabel]; ok {
+		labels[clusterv1.WatchLabel] = filter // else --watch-filter hides its events from us
+	}
 	return &ipamv1.IPAddressClaim{
 		ObjectMeta: metav1.ObjectMeta{
-			Namespace: m.Namespace, Name: ClaimName(m.Name, i), Labels: map[string]string{clusterv1.ClusterNameLabel: cluster},
+			Namespace: m.Namespace, Name: ClaimName(m.Name, i), Labels: labels,
 			OwnerReferences: []metav1.OwnerReference{*metav1.NewControllerRef(m, infrav1.GroupVersion().WithKind("RackstrapMachine"))},
 		},
 		Spec: ipamv1.IPAddressClaimSpec{
@@ -184,8 +188,8 @@ func readyMessage(c *ipamv1.IPAddressClaim) string {
 	return ""
 }
 
-// Addresses are those that a machine has of its pools, as far as they are known. It
-// asks for none.
+// Addresses are those that a machine has of its pools, in the order of the spec, up to
+// the first that is not known. It asks for none.
 func Addresses(ctx context.Context, c client.Reader, m *infrav1.RackstrapMachine) ([]Address, error) {
 	var out []Address
 	for i := range maxAddresses {
@@ -198,18 +202,20 @@ func Addresses(ctx context.Context, c client.Reader, m *infrav1.RackstrapMachine
 			return nil, err
 		}
 		if !metav1.IsControlledBy(claim, m) || claim.Status.AddressRef.Name == "" {
-			continue
+			return out, nil
 		}
 		ip := new(ipamv1.IPAddress)
 		if err := c.Get(ctx, client.ObjectKey{Namespace: m.Namespace, Name: claim.Status.AddressRef.Name}, ip); err != nil {
 			if apierrors.IsNotFound(err) {
-				continue
+				return out, nil
 			}
 			return nil, err
 		}
-		if a, err := parse(ip); err == nil {
-			out = append(out, a)
+		a, err := parse(ip)
+		if err != nil {
+			return out, nil // Ensure says what is wrong with it
 		}
+		out = append(out, a)
 	}
 	return out, nil
 }

@@ -9,6 +9,7 @@ import (
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 
 	"github.com/rackstrap/rackstrap/api"
+	"github.com/rackstrap/rackstrap/api/capi/internal/ipam"
 	infrav1 "github.com/rackstrap/rackstrap/api/capi/v1beta1"
 	"github.com/rackstrap/rackstrap/hardware"
 	"github.com/rackstrap/rackstrap/workflow"
@@ -49,6 +50,11 @@ type view struct {
 	// image is nil before it was looked for; imageMissing says why there is none.
 	image        *image
 	imageMissing string
+	// pool are the addresses that pools gave, of those that the spec asks for; all of them
+	// where pooled. addressTrouble is the reason and the sentence why some are missing.
+	pool                          []ipam.Address
+	pooled                        bool
+	addressReason, addressTrouble string
 }
 
 // seen is what the appliance has of one claim.
@@ -145,7 +151,22 @@ func decideClaim(v *view) decision {
 	case v.imageMissing != "":
 		return waits(infrav1.HardwareClaimedCondition, infrav1.ImageMissingReason, "%s", v.imageMissing)
 	}
+	if d := decideAddresses(v); d != nil {
+		return *d // before a machine is taken that could not be installed
+	}
 	return decision{step: stepClaim}
+}
+
+// decideAddresses is for a machine that asks pools for addresses; nil where it has them.
+func decideAddresses(v *view) *decision {
+	switch {
+	case len(v.object.Spec.Network.Addresses) == 0 || v.pooled:
+		return nil
+	case v.addressTrouble != "":
+		d := waits(infrav1.AddressesReadyCondition, v.addressReason, "%s", v.addressTrouble)
+		return &d
+	}
+	return &decision{step: stepAddresses}
 }
 
 // lost says why the claim does not give us a machine any more, empty if it does.
@@ -175,6 +196,9 @@ func decideInstall(v *view) decision {
 	case w == nil && v.object.Spec.ProviderID == "":
 		if held(v.object) {
 			return onHold(infrav1.InstalledCondition)
+		}
+		if d := decideAddresses(v); d != nil {
+			return *d
 		}
 		return decision{step: stepInstall}
 	case w != nil && w.Status.State == workflow.StatePending:
@@ -309,6 +333,9 @@ func conditions(v *view, d decision) []metav1.Condition {
 		} else {
 			add(infrav1.HardwareHealthyCondition, true, infrav1.HardwareHealthyReason, "")
 		}
+	}
+	if asked := len(v.object.Spec.Network.Addresses); asked > 0 && (v.pooled || len(v.pool) == asked) {
+		add(infrav1.AddressesReadyCondition, true, infrav1.AddressesReadyReason, "")
 	}
 	if v.seen != nil && isProvisioned(v) {
 		add(infrav1.InstalledCondition, true, infrav1.InstalledReason, "")

@@ -7,11 +7,13 @@ import (
 	"slices"
 	"time"
 
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	kerrors "k8s.io/apimachinery/pkg/util/errors"
 	"k8s.io/client-go/tools/events"
 	"k8s.io/client-go/util/workqueue"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
+	ipamv1 "sigs.k8s.io/cluster-api/api/ipam/v1beta2"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/builder"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -25,6 +27,7 @@ import (
 
 	"github.com/rackstrap/rackstrap/api/capi/internal/appliance"
 	"github.com/rackstrap/rackstrap/api/capi/internal/contract"
+	"github.com/rackstrap/rackstrap/api/capi/internal/ipam"
 	infrav1 "github.com/rackstrap/rackstrap/api/capi/v1beta1"
 )
 
@@ -56,6 +59,7 @@ func (r *Reconciler) Setup(_ context.Context, m ctrl.Manager, filter predicate.P
 	r.Appliances.Listen(r.places.wake)
 	return ctrl.NewControllerManagedBy(m).
 		For(&infrav1.RackstrapMachine{}, builder.WithPredicates(changes())).
+		Owns(&ipamv1.IPAddressClaim{}).
 		Watches(&clusterv1.Machine{}, handler.EnqueueRequestsFromMapFunc(contract.MachineToInfrastructure(infrav1.GroupVersion().WithKind("RackstrapMachine")))).
 		Watches(&clusterv1.Cluster{}, handler.EnqueueRequestsFromMapFunc(r.ofCluster), builder.WithPredicates(clusterChanges())).
 		Watches(&infrav1.RackstrapCluster{}, handler.EnqueueRequestsFromMapFunc(r.ofCluster), builder.WithPredicates(predicate.GenerationChangedPredicate{})).
@@ -119,7 +123,10 @@ func (r *Reconciler) Reconcile(ctx context.Context, rq ctrl.Request) (_ ctrl.Res
 	obj := new(infrav1.RackstrapMachine)
 	if err := r.Get(ctx, rq.NamespacedName, obj); err != nil {
 		r.places.drop(rq)
-		return ctrl.Result{}, client.IgnoreNotFound(err)
+		if apierrors.IsNotFound(err) {
+			err = ipam.Orphans(ctx, r.Client, rq.NamespacedName)
+		}
+		return ctrl.Result{}, err
 	}
 	v, err := r.view(ctx, obj)
 	if err != nil {

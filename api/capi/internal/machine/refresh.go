@@ -6,6 +6,7 @@ import (
 	"k8s.io/utils/ptr"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 
+	"github.com/rackstrap/rackstrap/api/capi/internal/ipam"
 	infrav1 "github.com/rackstrap/rackstrap/api/capi/v1beta1"
 	"github.com/rackstrap/rackstrap/hardware"
 )
@@ -35,7 +36,7 @@ func refresh(v *view) {
 		o.Spec.ProviderID = s.claim.Status.ProviderID
 	}
 	if lost(v) == "" {
-		o.Status.Addresses = addresses(s.hardware)
+		o.Status.Addresses = addresses(s.hardware, o.Spec.Network, v.pool)
 		o.Status.FailureDomain = failureDomain(v)
 	}
 	if isProvisioned(v) {
@@ -74,15 +75,36 @@ func labelOf(h *hardware.Hardware, label string) string {
 	return h.Spec.Rack
 }
 
-// addresses are the host name and what is reserved for the machine's interfaces.
-func addresses(h *hardware.Hardware) []clusterv1.MachineAddress {
+// addresses are the host name, what pools gave, and what is reserved for the machine's
+// interfaces where no address of a pool took its place.
+func addresses(h *hardware.Hardware, network infrav1.Network, pool []ipam.Address) []clusterv1.MachineAddress {
 	out := []clusterv1.MachineAddress{{Type: clusterv1.MachineHostName, Address: h.HostName()}}
 	seen := map[netip.Addr]bool{}
-	for _, n := range h.Spec.Interfaces {
+	add := func(a netip.Addr) {
+		if !seen[a] {
+			seen[a] = true
+			out = append(out, clusterv1.MachineAddress{Type: clusterv1.MachineInternalIP, Address: a.String()})
+		}
+	}
+	type family struct {
+		nic int
+		six bool
+	}
+	replaced := map[family]bool{}
+	for i, a := range pool {
+		add(a.Prefix.Addr())
+		if i < len(network.Addresses) {
+			s := hardware.StaticAddress{}
+			if n := network.Addresses[i].Interface; n != nil {
+				s.NIC = ptr.To(int(*n))
+			}
+			replaced[family{s.On(h), a.Prefix.Addr().Is6()}] = true
+		}
+	}
+	for i, n := range h.Spec.Interfaces {
 		for _, p := range n.Addresses {
-			if a := p.Addr(); !seen[a] {
-				seen[a] = true
-				out = append(out, clusterv1.MachineAddress{Type: clusterv1.MachineInternalIP, Address: a.String()})
+			if !replaced[family{i, p.Addr().Is6()}] {
+				add(p.Addr())
 			}
 		}
 	}

@@ -15,6 +15,7 @@ import (
 
 	"github.com/rackstrap/rackstrap/api"
 	"github.com/rackstrap/rackstrap/api/capi/internal/appliance"
+	"github.com/rackstrap/rackstrap/api/capi/internal/ipam"
 	infrav1 "github.com/rackstrap/rackstrap/api/capi/v1beta1"
 	"github.com/rackstrap/rackstrap/hardware"
 	"github.com/rackstrap/rackstrap/workflow"
@@ -60,8 +61,11 @@ func (w *work) run(ctx context.Context) (decision, error) {
 // do takes a step. A decision is returned where it was not possible, or where all else
 // has to wait for it.
 func (w *work) do(ctx, asking context.Context, d decision) (*decision, error) {
-	if d.step == stepRecord {
+	switch d.step {
+	case stepRecord:
 		return w.record(ctx)
+	case stepAddresses:
+		return nil, w.addresses(ctx)
 	}
 	if w.app == nil {
 		app, err := w.Appliances.For(ctx, w.object.Namespace, w.object.Spec.Appliance)
@@ -104,6 +108,11 @@ func (w *work) record(ctx context.Context) (*decision, error) {
 func (w *work) look(ctx context.Context) error {
 	s := &seen{}
 	var err error
+	if !w.pooled && w.object.DeletionTimestamp.IsZero() && len(w.object.Spec.Network.Addresses) > 0 {
+		if w.pool, err = ipam.Addresses(ctx, w.Client, w.object); err != nil {
+			return err
+		}
+	}
 	if s.claim, err = found(w.app.Claims.Get(ctx, w.object.Spec.ClaimID)); err != nil {
 		return err
 	}
@@ -123,6 +132,23 @@ func (w *work) look(ctx context.Context) error {
 	}
 	w.seen = s
 	return err
+}
+
+// addresses asks the pools. The event of a claim that was served wakes us.
+func (w *work) addresses(ctx context.Context) error {
+	got, waiting, err := ipam.Ensure(ctx, w.Client, w.object)
+	var bad *ipam.InvalidError
+	switch {
+	case errors.As(err, &bad):
+		w.addressReason, w.addressTrouble = infrav1.InvalidSpecReason, bad.Detail
+	case err != nil:
+		return err
+	case waiting != "":
+		w.addressReason, w.addressTrouble = infrav1.WaitingForAddressesReason, waiting
+	default:
+		w.pool, w.pooled = got, true
+	}
+	return nil
 }
 
 // lookInstall finds the install of the claim: the one that runs, or ran last, on the
@@ -210,6 +236,12 @@ func (w *work) install(ctx, asking context.Context) (*decision, error) {
 	rq, why := provision(w.object, w.image, b, w.object.Spec.Network.Config)
 	if why != "" {
 		d := waits(infrav1.InstalledCondition, infrav1.InvalidSpecReason, "%s", why)
+		return &d, nil
+	}
+	var bad *ipam.InvalidError
+	rq.Static, err = ipam.Static(w.object.Spec.Network, w.pool)
+	if errors.As(err, &bad) {
+		d := waits(infrav1.InstalledCondition, infrav1.InvalidSpecReason, "%s", bad.Detail)
 		return &d, nil
 	}
 	_, err = w.app.Provision(asking, w.seen.hardware.Meta.Name, rq)
@@ -301,9 +333,12 @@ func (w *work) when(d decision) time.Duration {
 	return 0
 }
 
-// letGo removes our finalizer. The RackstrapCluster sees it, and lets go of the Secret
-// with the last one.
+// letGo gives the addresses back and removes our finalizer. The RackstrapCluster sees
+// it, and lets go of the Secret with the last one.
 func (w *work) letGo(ctx context.Context) error {
+	if err := ipam.Release(ctx, w.Client, w.object); err != nil {
+		return err
+	}
 	base := w.object.DeepCopy()
 	if controllerutil.RemoveFinalizer(w.object, infrav1.MachineFinalizer) {
 		if err := w.Patch(ctx, w.object, client.MergeFrom(base)); client.IgnoreNotFound(err) != nil {
