@@ -15,7 +15,9 @@ type Provision struct {
 	OS                string `json:"os,omitempty"`
 	OSVersion         string `json:"osVersion,omitempty"`
 	KubernetesVersion string `json:"kubernetesVersion,omitempty"`
-	// Checksum of an image by URL: sha256:<hex> or sha512:<hex>.
+	// Checksum of an image by URL: sha256:<hex>, sha512:<hex>, md5:<hex> with a warning in
+	// the timeline, or the http(s) URL of a list of checksums that names the image's file,
+	// which is read once, now.
 	Checksum string `json:"checksum,omitempty"`
 	// Format of UserData: cloud-config (the default), ignition or talos.
 	Format string `json:"format,omitempty"`

@@ -121,6 +121,7 @@ const (
 	ReasonStateChanged      Reason = "state-changed"
 	ReasonImageReady        Reason = "image-ready"
 	ReasonImageFailed       Reason = "image-failed"
+	ReasonWeakChecksum      Reason = "weak-checksum"
 )
 
 // What happened to a machine's power.
@@ -297,6 +298,7 @@ var reasons = map[Reason]string{
 	ReasonRuleFailed:       "a rule accepted the machine and its workflow cannot be started",
 	ReasonImageReady:       "the image can be installed now",
 	ReasonImageFailed:      "the image cannot be used",
+	ReasonWeakChecksum:     "the image was compared with MD5, which protects from accidents only",
 }
 
 // Sentence is the Reason in words.

@@ -19,7 +19,7 @@ const (
 func report(a *workerpb.Assign, res action.Result, err, cause error) *workerpb.Report {
 	r := &workerpb.Report{
 		Assignment: a.GetAssignment(), Outcome: workerpb.Outcome_OUTCOME_SUCCEEDED, Message: res.Message,
-		SourceBytes: res.SourceBytes, WrittenBytes: res.WrittenBytes, Disk: res.Disk, Checksum: res.Checksum,
+		SourceBytes: res.SourceBytes, WrittenBytes: res.WrittenBytes, Disk: res.Disk, Checksum: res.Checksum, Compared: res.Compared,
 	}
 	if err == nil {
 		for _, d := range res.Wiped {

@@ -28,8 +28,8 @@ type ImageSpec struct {
 	URL string `json:"url,omitempty"`
 	// Direct: the appliance keeps nothing, each worker fetches URL by itself.
 	Direct bool `json:"direct,omitempty"`
-	// Checksum of the source as it travels: sha256:<hex> or sha512:<hex>, or the
-	// http(s) URL of a list of checksums (SHA256SUMS) that names the URL's file.
+	// Checksum of the source as it travels: sha256:<hex>, sha512:<hex> or, protecting
+	// from accidents only, md5:<hex>; or the http(s) URL of a list of checksums (SHA256SUMS) that names the URL's file.
 	Checksum string `json:"checksum,omitempty"`
 	// CA are PEM certificates to trust for https, besides the usual ones.
 	CA string `json:"ca,omitempty"`
@@ -106,7 +106,7 @@ type ImageRendition struct {
 	Arch string `json:"arch,omitempty"`
 }
 
-// Of reports whether checksum (sha256:<hex> or sha512:<hex>) is one of the file that
+// Of reports whether checksum (sha256:<hex>, sha512:<hex> or md5:<hex>) is one of the file that
 // the rendition was made of, or of the rendition itself.
 func (r *ImageRendition) Of(checksum string) bool {
 	sum := strings.ToLower(checksum)

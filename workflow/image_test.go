@@ -23,6 +23,7 @@ func TestImageValidate(t *testing.T) {
 		want string // "": valid
 	}{
 		"url":                  {workflow.ImageSpec{URL: url, Checksum: sum, CA: ca, Format: "qcow2", Arch: "arm64", OS: "debian", OSVersion: "12.8", KubernetesVersion: "v1.31.2+k3s1"}, ""},
+		"weak":                 {workflow.ImageSpec{URL: url, Checksum: "md5:d41d8cd98f00b204e9800998ecf8427e"}, ""},
 		"list":                 {workflow.ImageSpec{URL: url, Checksum: "https://images.example/SHA256SUMS"}, ""},
 		"direct":               {workflow.ImageSpec{URL: url, Direct: true, Checksum: sum}, ""},
 		"blob":                 {workflow.ImageSpec{Blob: strings.Repeat("A", 64), Bytes: 5}, ""},

@@ -95,7 +95,8 @@ type ImageWrite struct {
 	// Image is the name of an Image record, or an http(s) URL. The engine replaces
 	// a record's name by its URL and checksum when it dispatches the action.
 	Image string `json:"image"`
-	// Checksum of the source bytes as they travel: sha256:<hex> or sha512:<hex>.
+	// Checksum of the source bytes as they travel: sha256:<hex>, sha512:<hex>, or
+	// md5:<hex>, which protects from accidents only.
 	Checksum string `json:"checksum,omitempty"`
 	// Format is auto (by content; the default), raw, gz, xz, zst or bz2.
 	Format string `json:"format,omitempty"`
@@ -125,8 +126,8 @@ func (o *ImageWrite) Validate(c *hardware.Checker, at string) {
 		c.Addf(at+".format", "%q is not known (auto, raw, gz, xz, zst or bz2)", o.Format)
 	}
 	checkSize(c, at+".ca", o.CA, maxShortText)
-	if o.Insecure && o.Checksum == "" {
-		c.Addf(at+".insecure", "needs a checksum")
+	if o.Insecure && (o.Checksum == "" || WeakChecksum(o.Checksum)) {
+		c.Addf(at+".insecure", "needs a checksum (sha256:<hex>)")
 	}
 }
 

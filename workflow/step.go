@@ -192,6 +192,7 @@ func (s *stepper) report(r Report) {
 	}
 	t.Finished, t.Message, t.Result = s.c.Now, hardware.PlainText(r.Message, maxMessage), r.Result
 	t.Result.Disk, t.Result.Checksum = hardware.PlainText(r.Result.Disk, 256), hardware.PlainText(r.Result.Checksum, 256)
+	t.Result.Compared = hardware.PlainText(r.Result.Compared, 256)
 	t.Permanent = r.Permanent
 	took := hardware.Duration(t.Finished.Sub(t.Started))
 	switch {
@@ -199,6 +200,9 @@ func (s *stepper) report(r Report) {
 		t.State = StateSucceeded
 		e := s.event(hardware.ReasonActionSucceeded, t.Message)
 		e.Took, e.Bytes = took, max(r.Result.WrittenBytes, r.Result.SourceBytes)
+		if WeakChecksum(t.Result.Compared) {
+			s.event(hardware.ReasonWeakChecksum, fmt.Sprintf("it has %s, as wanted; from now on use %s", t.Result.Compared, t.Result.Checksum))
+		}
 		s.endAction(StateSucceeded, "")
 	case r.Outcome == StateCancelled && s.w.Status.Cancelling:
 		t.State = StateCancelled

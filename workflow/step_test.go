@@ -50,6 +50,8 @@ func (s *story) do(words string) *story {
 		case "ok", "fail", "fatal", "stopped", "late":
 			r := Report{Assignment: s.last(), Message: "msg", Outcome: map[string]State{"ok": StateSucceeded, "fail": StateFailed, "fatal": StateFailed, "stopped": StateCancelled, "late": StateTimedOut}[verb], Permanent: verb == "fatal"}
 			in.Report = &r
+		case "ok-md5":
+			in.Report = &Report{Assignment: s.last(), Outcome: StateSucceeded, Result: Result{Checksum: "sha256:aa", Compared: "md5:bb"}}
 		case "cancel":
 			why := "by test"
 			in.Cancel = &why
@@ -92,6 +94,7 @@ func TestNextStories(t *testing.T) {
 			"a straight run", "worker:b1 ok ok ok",
 			started + " action-succeeded action-started START action-succeeded action-started START action-succeeded workflow-succeeded", StateSucceeded,
 		},
+		{"an image known by its MD5", "worker:b1 ok-md5", started + " action-succeeded weak-checksum action-started START", StateRunning},
 		{"nothing before a worker is there", "wait:1h", "", StatePending},
 		{
 			"a failed attempt is tried again after its pause", "worker:b1 fail wait:4s wait:1s ok",

@@ -118,6 +118,9 @@ type Result struct {
 	WrittenBytes int64  `json:"writtenBytes,omitempty"` // as they went to the disk
 	Disk         string `json:"disk,omitempty"`
 	Checksum     string `json:"checksum,omitempty"`
+	// Compared is what the image was compared with where that is weaker than Checksum,
+	// which is its SHA-256 then: md5:<hex>.
+	Compared string `json:"compared,omitempty"`
 	// Wiped are the disks that were wiped and read back, for a verified wipe.
 	Wiped []hardware.WipedDisk `json:"wiped,omitempty"`
 }

@@ -47,6 +47,9 @@ type Deps struct {
 	// Network is the network configuration of a machine's system, with what an install
 	// says besides the record; nil: an install may not say anything.
 	Network func(h *hardware.Hardware, n *hardware.StaticNetwork) (string, error)
+	// Sums reads the list of checksums at a URL and returns what it says of an image by
+	// URL; nil: lists are not read.
+	Sums func(ctx context.Context, list, image string) (string, error)
 	// Installation is the id of this installation.
 	Installation string
 	// Version of the daemon.

@@ -80,7 +80,7 @@ func parameters() map[string]openapi.Parameter {
 		"after":             count("What came after this cursor only."),
 		"limit":             count("How many at most."),
 		"follow":            flag("Of a stream: false ends it after what is kept."),
-		"checksum":          text("What the bytes must have: sha256:<hex> or sha512:<hex>."),
+		"checksum":          text("What the bytes must have: sha256:<hex>, sha512:<hex> or, protecting from accidents only, md5:<hex>."),
 		"format":            text("The file's form, where it is not to be found by its content."),
 		"arch":              text("Of this architecture: amd64 or arm64."),
 		"description":       text("Words for people."),

@@ -41,6 +41,9 @@ func (s *server) provision(w http.ResponseWriter, r *http.Request) error {
 	if err := on.provisionImage(r.Context(), h, &in); err != nil {
 		return err
 	}
+	if err := on.provisionChecksum(r.Context(), &in); err != nil {
+		return err
+	}
 	if err := s.staticNetwork(h, &in); err != nil {
 		return err
 	}

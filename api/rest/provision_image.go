@@ -3,6 +3,8 @@ package rest
 import (
 	"context"
 	"errors"
+	"strings"
+	"time"
 
 	"github.com/rackstrap/rackstrap/api"
 	"github.com/rackstrap/rackstrap/hardware"
@@ -35,5 +37,47 @@ func (s *server) provisionImage(ctx context.Context, h *hardware.Hardware, in *a
 		return err
 	}
 	in.Image = found.Meta.Name
+	return nil
+}
+
+// sumsWait is how long the server of a list of checksums may take.
+const sumsWait = 20 * time.Second
+
+// provisionChecksum replaces the URL of a list of checksums by what the list says of
+// the image: *hardware.Invalid. An install that was asked for before keeps what the
+// list said then, for it is the same install.
+func (s *server) provisionChecksum(ctx context.Context, in *api.Provision) error {
+	if !strings.Contains(in.Checksum, "://") {
+		return nil
+	}
+	c := hardware.NewChecker("request", "provision")
+	if !strings.Contains(in.Image, "://") {
+		c.Addf("checksum", "is the URL of a list, which is for an image by URL (leave it out: an image of the appliance was checked when it came)")
+		return c.Err()
+	}
+	if in.Name != "" {
+		old, err := s.Records.Workflow(ctx, in.Name)
+		if err != nil && !errors.Is(err, workflow.ErrNotFound) {
+			return err
+		}
+		if err == nil {
+			if sum, _ := old.Spec.Params["checksum"].(string); workflow.ValidChecksum(sum) == nil {
+				in.Checksum = sum
+				return nil
+			}
+		}
+	}
+	if s.Sums == nil {
+		c.Addf("checksum", "is a URL, and this appliance reads no lists (write sha256:<hex>)")
+		return c.Err()
+	}
+	ctx, cancel := context.WithTimeout(ctx, sumsWait)
+	defer cancel()
+	sum, err := s.Sums(ctx, in.Checksum, in.Image)
+	if err != nil {
+		c.Addf("checksum", "%s", err)
+		return c.Err()
+	}
+	in.Checksum = sum
 	return nil
 }

@@ -3,6 +3,7 @@ package rest_test
 import (
 	"context"
 	"encoding/json"
+	"fmt"
 	"net/http"
 	"net/http/httptest"
 	"regexp"
@@ -82,6 +83,48 @@ func TestProvisionDry(t *testing.T) {
 	if list, err := g.db.ListWorkflows(t.Context()); err != nil || len(list) > 0 {
 		t.Errorf("%d workflows, %v", len(list), err)
 	}
+}
+
+// The list of checksums at a URL is read once: the same install asked for again is what
+// the list said then.
+func TestProvisionChecksumList(t *testing.T) {
+	t.Parallel()
+	g := newRig(t)
+	g.machine(1, "m1", "rack=r1")
+	g.must(g.db.CreateTemplate(t.Context(), &workflow.Template{Meta: hardware.Meta{Name: "install"}, Spec: workflow.TemplateSpec{
+		Parameters: []workflow.Parameter{{Name: "image"}, {Name: "checksum", Default: ""}},
+		Actions:    []workflow.ActionSpec{{Name: "write", Kind: workflow.KindImageWrite, With: map[string]any{"image": "${image}", "checksum": "${checksum}"}}},
+	}}))
+	says := "sha256:" + strings.Repeat("a", 64)
+	deps := g.deps
+	deps.Sums = func(_ context.Context, list, image string) (string, error) {
+		if list != "https://images.example/SUMS" || image != "https://images.example/node.raw.zst" {
+			return "", fmt.Errorf("%s has nothing of %s", list, image)
+		}
+		return says, nil
+	}
+	srv := httptest.NewServer(rest.New(deps))
+	defer srv.Close()
+	ask := func(base, body string, want int, text string) string {
+		t.Helper()
+		status, got := g.ask(base, "POST", api.Base+"/hardware/m1/provision", "", body)
+		if status != want || !strings.Contains(got, text) {
+			t.Errorf("%s: %d %s, want %d …%s…", body, status, got, want, text)
+		}
+		var out api.Provisioned
+		g.must(json.Unmarshal([]byte(got), &out))
+		return out.Workflow.Meta.UID
+	}
+	const one = `{"name":"w","image":"https://images.example/node.raw.zst","checksum":"https://images.example/SUMS"}`
+	ask(g.sock, one, 422, "reads no lists")
+	ask(srv.URL, `{"image":"node","checksum":"https://images.example/SUMS"}`, 422, "for an image by URL")
+	ask(srv.URL, `{"image":"https://images.example/other","checksum":"https://images.example/SUMS"}`, 422, "has nothing of")
+	uid := ask(srv.URL, one, 201, says)
+	says = "sha256:" + strings.Repeat("b", 64)
+	if again := ask(srv.URL, one, 200, strings.Repeat("a", 64)); again != uid {
+		t.Errorf("uid %q, then %q", uid, again)
+	}
+	ask(srv.URL, strings.Replace(one, "node.raw", "other.raw", 1), 409, "other values")
 }
 
 // A name is one install, however far it is.

@@ -63,7 +63,8 @@ func fromReport(r *workerpb.Report) workflow.Report {
 		Message: r.GetMessage(), Permanent: r.GetPermanent(),
 		Result: workflow.Result{
 			SourceBytes: r.GetSourceBytes(), WrittenBytes: r.GetWrittenBytes(), Disk: r.GetDisk(), Checksum: r.GetChecksum(),
-			Wiped: fromWiped(r.GetWiped()),
+			Compared: r.GetCompared(),
+			Wiped:    fromWiped(r.GetWiped()),
 		},
 	}
 	if out.Outcome == "" {

@@ -472,7 +472,9 @@ type Report struct {
 	Checksum     string                 `protobuf:"bytes,8,opt,name=checksum,proto3" json:"checksum,omitempty"`
 	// wiped is the proof of a verified wipe. A worker from before it reports none,
 	// and what it wiped does not count as verified.
-	Wiped         []*WipedDisk `protobuf:"bytes,9,rep,name=wiped,proto3" json:"wiped,omitempty"`
+	Wiped []*WipedDisk `protobuf:"bytes,9,rep,name=wiped,proto3" json:"wiped,omitempty"`
+	// compared is what the source was compared with where that is weaker than checksum.
+	Compared      string `protobuf:"bytes,10,opt,name=compared,proto3" json:"compared,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -568,6 +570,13 @@ func (x *Report) GetWiped() []*WipedDisk {
 		return x.Wiped
 	}
 	return nil
+}
+
+func (x *Report) GetCompared() string {
+	if x != nil {
+		return x.Compared
+	}
+	return ""
 }
 
 // WipedDisk is one disk that was wiped and read back.
@@ -1250,7 +1259,7 @@ const file_api_workerpb_worker_proto_rawDesc = "" +
 	"\x06action\x18\x02 \x01(\rR\x06action\x12\x18\n" +
 	"\aattempt\x18\x03 \x01(\rR\aattempt\"\x1b\n" +
 	"\x05Facts\x12\x12\n" +
-	"\x04json\x18\x01 \x01(\fR\x04json\"\xe7\x02\n" +
+	"\x04json\x18\x01 \x01(\fR\x04json\"\x83\x03\n" +
 	"\x06Report\x12?\n" +
 	"\n" +
 	"assignment\x18\x01 \x01(\v2\x1f.rackstrap.worker.v1.AssignmentR\n" +
@@ -1262,7 +1271,9 @@ const file_api_workerpb_worker_proto_rawDesc = "" +
 	"\rwritten_bytes\x18\x06 \x01(\x03R\fwrittenBytes\x12\x12\n" +
 	"\x04disk\x18\a \x01(\tR\x04disk\x12\x1a\n" +
 	"\bchecksum\x18\b \x01(\tR\bchecksum\x124\n" +
-	"\x05wiped\x18\t \x03(\v2\x1e.rackstrap.worker.v1.WipedDiskR\x05wiped\"\x81\x01\n" +
+	"\x05wiped\x18\t \x03(\v2\x1e.rackstrap.worker.v1.WipedDiskR\x05wiped\x12\x1a\n" +
+	"\bcompared\x18\n" +
+	" \x01(\tR\bcompared\"\x81\x01\n" +
 	"\tWipedDisk\x12\x12\n" +
 	"\x04path\x18\x01 \x01(\tR\x04path\x12\x16\n" +
 	"\x06serial\x18\x02 \x01(\tR\x06serial\x12\x14\n" +

@@ -215,7 +215,7 @@ func (a *appliance) restPart() (part, error) {
 		Records: a.db, Engine: a.engine, Images: a.images, Backups: a, Installation: a.id.installation, Strangers: strangers{a.unknown, a.engine.Strangers, a.db.View()},
 		Dry: a.dry, Tokens: a.db, Audit: a.db.AppendEvent, Note: a.recorder.Note,
 		Count: a.meters.request, Metrics: promhttp.HandlerFor(a.reg, promhttp.HandlerOpts{}), Fingerprint: a.fingerprint,
-		BootFiles: a.bootFiles, BootFileList: a.bootFileList, Revoke: a.revokeLease, Network: a.resolver.static,
+		BootFiles: a.bootFiles, BootFileList: a.bootFileList, Revoke: a.revokeLease, Network: a.resolver.static, Sums: a.images.Sum,
 		Version: version, Now: time.Now, Log: a.log,
 	})
 	return part{name: "REST", run: func(ctx context.Context) error {

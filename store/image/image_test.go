@@ -99,6 +99,7 @@ func TestPutRefuses(t *testing.T) {
 	}{
 		"sha256":     {t.Context(), strings.NewReader("altered"), "sha256:" + sum256([]byte("true")), ErrChecksum, sum256([]byte("altered"))},
 		"sha512":     {t.Context(), strings.NewReader("altered"), "sha512:" + sum512([]byte("true")), ErrChecksum, sum512([]byte("altered"))},
+		"md5":        {t.Context(), strings.NewReader("altered"), "md5:" + strings.Repeat("0", 32), ErrChecksum, "got md5:"},
 		"truncated":  {t.Context(), strings.NewReader("tru"), "sha256:" + sum256([]byte("true")), ErrChecksum, ""},
 		"quota":      {t.Context(), bytes.NewReader(make([]byte, 4<<20)), "", ErrQuota, "raise images.quotaGiB"},
 		"broken":     {t.Context(), io.MultiReader(strings.NewReader("half"), iotest.ErrReader(broken)), "", broken, ""},

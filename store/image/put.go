@@ -2,6 +2,7 @@ package image
 
 import (
 	"context"
+	"crypto/md5"
 	"crypto/sha256"
 	"crypto/sha512"
 	"encoding/hex"
@@ -22,7 +23,7 @@ const (
 )
 
 // Put reads r to its end, makes the bytes durable, and returns their digest. want,
-// if not empty, is sha256:<hex> or sha512:<hex> of the bytes. Nothing is kept on an
+// if not empty, is sha256:<hex>, sha512:<hex> or md5:<hex> of the bytes. Nothing is kept on an
 // error: ErrChecksum, ErrQuota, ErrNoSpace, the ctx's, or r's own. Bytes that are
 // kept already are not kept twice. Memory does not depend on the size.
 func (s *Store) Put(ctx context.Context, r io.Reader, want string) (Blob, error) {
@@ -96,19 +97,24 @@ type sums struct {
 	want  string
 	sum   hash.Hash
 	other hash.Hash // may be nil
+	alg   string    // of other
 }
 
 func newSums(want string) (*sums, error) {
 	alg, digits, _ := strings.Cut(want, ":")
-	size := map[string]int{"sha256": sha256.Size, "sha512": sha512.Size}[alg]
+	size := map[string]int{"sha256": sha256.Size, "sha512": sha512.Size, "md5": md5.Size}[alg]
 	b, err := hex.DecodeString(digits)
 	if want != "" && (size == 0 || err != nil || len(b) != size) {
 		return nil, fmt.Errorf("%.150q is no checksum (sha256:<64 hex digits> or sha512:<128 hex digits>)", want)
 	}
 	s := &sums{want: strings.ToLower(want), sum: sha256.New()}
-	if alg == "sha512" {
+	switch alg {
+	case "sha512":
 		s.other = sha512.New()
+	case "md5":
+		s.other = md5.New()
 	}
+	s.alg = alg
 	return s, nil
 }
 
@@ -124,7 +130,7 @@ func (s *sums) check() (digest string, err error) {
 	digest = hex.EncodeToString(s.sum.Sum(nil))
 	got := "sha256:" + digest
 	if s.other != nil {
-		got = "sha512:" + hex.EncodeToString(s.other.Sum(nil))
+		got = s.alg + ":" + hex.EncodeToString(s.other.Sum(nil))
 	}
 	if s.want != "" && s.want != got {
 		return "", fmt.Errorf("image: %w: wanted %s, got %s", ErrChecksum, s.want, got)

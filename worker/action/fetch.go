@@ -309,8 +309,8 @@ func imageURL(base string, o workflow.ImageWrite) (*url.URL, error) {
 		return nil, permanentf("image %q is no http or https URL", shownURL(u))
 	case u.Scheme == "https" && o.CA == "" && !o.Insecure:
 		return nil, permanentf("image %s: the worker carries no certificates to check https with (set ca: to the PEM of the server's CA, or insecure: true with a checksum)", shownURL(u))
-	case o.Insecure && o.Checksum == "":
-		return nil, permanentf("image %s: insecure: true needs a checksum", shownURL(u))
+	case o.Insecure && (o.Checksum == "" || workflow.WeakChecksum(o.Checksum)):
+		return nil, permanentf("image %s: insecure: true needs a checksum (sha256:<hex>)", shownURL(u))
 	}
 	return u, nil
 }

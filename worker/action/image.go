@@ -62,7 +62,11 @@ func writeImage(ctx context.Context, env Env, o workflow.ImageWrite, p patience)
 	if err != nil {
 		return out, classify(fmt.Errorf("image %s: %w", source.shown(), err))
 	}
-	out.Checksum = sum.String()
+	out.Checksum = image.Strong().String()
+	if sum.Weak() {
+		out.Compared = sum.String()
+		env.Log.Warn("the image was compared with a checksum that protects from accidents only", "checksum", out.Compared, "sha256", out.Checksum)
+	}
 	return out, nil
 }
 

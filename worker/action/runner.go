@@ -91,6 +91,9 @@ type Result struct {
 	// Checksum of the source that was verified, as sha256:<hex>; empty when
 	// there was none to verify.
 	Checksum string
+	// Compared is what the source was compared with, as md5:<hex>, where that is weaker
+	// than Checksum; else empty.
+	Compared string
 	// Wiped are the disks of a verified wipe.
 	Wiped []hardware.WipedDisk
 	// After is what comes next.

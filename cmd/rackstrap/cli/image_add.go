@@ -68,7 +68,7 @@ list such as SHA256SUMS. With --direct the machines fetch the URL by themselves.
 	}
 	f := cmd.Flags()
 	f.StringVar(&sha256, "sha256", "", "what the sha256 of the file must be, in hex")
-	f.StringVar(&spec.Checksum, "checksum", "", "the same as sha256:HEX, sha512:HEX, or the URL of a list of checksums")
+	f.StringVar(&spec.Checksum, "checksum", "", "the same as sha256:HEX, sha512:HEX, md5:HEX (weak), or the URL of a list of checksums")
 	f.StringVar(&spec.Format, "format", "", "raw, qcow2, gz, xz, zst or bz2; found by content where it is not given")
 	f.StringVar(&spec.Arch, "arch", "", "amd64 (default) or arm64")
 	f.StringVar(&spec.OS, "os", "", "the operating system, to find it by")

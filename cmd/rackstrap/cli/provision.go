@@ -83,7 +83,7 @@ Where user-data and vendor-data are both yours, call it yourself, or leave it ou
 	f.StringVar(&in.OS, "os", "", "instead of --image: the one image of that operating system that fits the machine")
 	f.StringVar(&in.OSVersion, "os-version", "", "the same, of that version")
 	f.StringVar(&in.KubernetesVersion, "kubernetes-version", "", "the same, with that version of Kubernetes")
-	f.StringVar(&in.Checksum, "checksum", "", "of an image by URL: sha256:HEX or sha512:HEX")
+	f.StringVar(&in.Checksum, "checksum", "", "of an image by URL: sha256:HEX, sha512:HEX, md5:HEX (weak), or the URL of a list of checksums")
 	f.StringVar(&in.Format, "format", "", "what the user-data is: cloud-config (default), ignition or talos")
 	f.StringVar(&userData, "user-data", "", "file with the user-data; - is standard input")
 	f.StringVar(&network, "network", "", "file with a cloud-init network-config version 2")

@@ -46,7 +46,7 @@ func (m *Manager) fetch(ctx context.Context, j *job, i *workflow.Image, st *work
 		return err
 	}
 	defer p.Close()
-	src := fetch.Source{URL: i.Spec.URL, CA: i.Spec.CA, Checked: want != ""}
+	src := fetch.Source{URL: i.Spec.URL, CA: i.Spec.CA, Checked: want != "" && !workflow.WeakChecksum(want)}
 	for fresh := false; ; fresh = true {
 		tries, err := m.get(ctx, j, at, src, p)
 		if err != nil {
@@ -78,7 +78,16 @@ func (m *Manager) fetched(ctx context.Context, i *workflow.Image, st *workflow.I
 		return m.put(ctx, i, st, event(hardware.ReasonImageReady, i, "the same file as before, sha256:"+blob.Digest))
 	}
 	st.Source = workflow.ImageFile{Digest: blob.Digest, Bytes: blob.Bytes}
-	return m.put(ctx, i, st, nil)
+	return m.put(ctx, i, st, warning(i, want, blob.Digest))
+}
+
+// warning is the event of a source that was compared with a weak checksum; nil for
+// another one.
+func warning(i *workflow.Image, checksum, digest string) *workflow.Event {
+	if !workflow.WeakChecksum(checksum) {
+		return nil
+	}
+	return event(hardware.ReasonWeakChecksum, i, fmt.Sprintf("it has %s, as wanted; from now on use sha256:%s", checksum, digest))
 }
 
 // get tries until the file is complete, and says how many tries it took.
@@ -125,6 +134,21 @@ func (m *Manager) checksum(ctx context.Context, j *job, at *place, i *workflow.I
 		err = fmt.Errorf("%s: %w", shown(list), err)
 	}
 	return sum, err
+}
+
+// Sum reads the list of checksums at a URL and returns what it says of the file at
+// another one. It is asked by whoever may install, who may not reach by us what listens
+// on this machine only.
+func (m *Manager) Sum(ctx context.Context, list, file string) (string, error) {
+	b, err := m.c.Fetch.Small(ctx, fetch.Source{URL: list, Strangers: true}, fetch.MaxSums)
+	sum := ""
+	if err == nil {
+		sum, err = fetch.FindSum(b, file)
+	}
+	if err != nil {
+		return "", fmt.Errorf("%s: %w", shown(list), err)
+	}
+	return sum, nil
 }
 
 // try repeats step, with longer and longer pauses as long as size does not grow by

@@ -3,6 +3,8 @@ package catalogue_test
 import (
 	"bytes"
 	"context"
+	"crypto/md5"
+	"encoding/hex"
 	"errors"
 	"fmt"
 	"net/http"
@@ -90,7 +92,7 @@ func TestRefused(t *testing.T) {
 		"qcow2 page":   {qcow2(t, append(page, make([]byte, 4096-len(page)%512)...)), workflow.ImageSpec{}, "inside qcow2: not a usable disk image"},
 		"not there":    {nil, workflow.ImageSpec{}, "404 Not Found (check the URL)"},
 		"sums":         {gz, workflow.ImageSpec{Checksum: "/none"}, "/none: the server says 404"},
-		"sums without": {gz, workflow.ImageSpec{Checksum: "/sums"}, `no sha256 or sha512 of "x"`},
+		"sums without": {gz, workflow.ImageSpec{Checksum: "/sums"}, `no sha256, sha512 or md5 of "x"`},
 		"too large":    {make([]byte, 6<<20), workflow.ImageSpec{}, "image quota is used up: it needs 6 MiB, and 0 MiB of 5 MiB are taken"},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -124,6 +126,26 @@ func TestChecksumList(t *testing.T) {
 	g.add("x", workflow.ImageSpec{URL: "/x.gz", Checksum: "/SHA256SUMS"})
 	if i := g.ready("x", disk); i.Status.Checksum != "sha256:"+sum(gz) {
 		t.Errorf("checked against %s", i.Status.Checksum)
+	}
+}
+
+// An image of which only the MD5 is published is taken, and the timeline says by what
+// it is known from now on.
+func TestWeakChecksum(t *testing.T) {
+	t.Parallel()
+	g := newRig(t)
+	disk := makeDisk(3, 4<<20)
+	gz := tool(t, disk, "gzip", "-c")
+	digest := md5.Sum(gz)
+	weak := "md5:" + hex.EncodeToString(digest[:])
+	g.serve("/x.gz", gz)
+	g.add("x", workflow.ImageSpec{URL: "/x.gz", Checksum: weak})
+	if i := g.ready("x", disk); i.Status.Checksum != weak || i.Status.Source.Digest != sum(gz) {
+		t.Errorf("%+v", i.Status)
+	}
+	list, err := g.db.Events(t.Context(), workflow.EventQuery{Reason: hardware.ReasonWeakChecksum})
+	if err != nil || len(list) != 1 || !strings.Contains(list[0].Detail, weak) || !strings.Contains(list[0].Detail, "sha256:"+sum(gz)) {
+		t.Errorf("%v, %+v", err, list)
 	}
 }
 

@@ -19,7 +19,7 @@ func (m *Manager) Room(ctx context.Context, bytes int64) error {
 
 // Upload keeps what r has until io.EOF as the source of the image: it sets spec.blob
 // and spec.bytes and calls write, which writes the record. want, if not empty, is
-// sha256:<hex> or sha512:<hex> of the bytes. Nothing is kept on an error:
+// sha256:<hex>, sha512:<hex> or md5:<hex> of the bytes. Nothing is kept on an error:
 // image.ErrChecksum, ErrQuota, ErrNoSpace, *hardware.Invalid for what is no image,
 // or the error of r or write.
 func (m *Manager) Upload(ctx context.Context, i *workflow.Image, r io.Reader, want string, write func(context.Context) error) error {

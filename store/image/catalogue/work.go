@@ -96,7 +96,7 @@ func (m *Manager) pack(ctx context.Context, j *job, i *workflow.Image, st *workf
 	defer m.naming.RUnlock()
 	if st.State != workflow.ImageConverting {
 		st.State = workflow.ImageConverting
-		if err := m.put(ctx, i, st, nil); err != nil {
+		if err := m.put(ctx, i, st, warning(i, st.Checksum, st.Source.Digest)); err != nil {
 			return err
 		}
 	}

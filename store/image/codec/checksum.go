@@ -1,6 +1,7 @@
 package codec
 
 import (
+	"crypto/md5"
 	"crypto/sha256"
 	"crypto/sha512"
 	"encoding/hex"
@@ -12,16 +13,17 @@ import (
 // Checksum is the digest of an image's source bytes, that is of the file as it
 // is downloaded, before decompression. The zero value means none.
 type Checksum struct {
-	// Algorithm is "sha256" or "sha512"; empty in the zero value.
+	// Algorithm is "sha256", "sha512" or "md5"; empty in the zero value.
 	Algorithm string
-	// Digest is the raw digest, 32 or 64 bytes.
+	// Digest is the raw digest, 32, 64 or 16 bytes.
 	Digest []byte
 }
 
 // digestSizes are the supported algorithms with the size of their digest in bytes.
-var digestSizes = map[string]int{"sha256": sha256.Size, "sha512": sha512.Size}
+var digestSizes = map[string]int{"sha256": sha256.Size, "sha512": sha512.Size, "md5": md5.Size}
 
-// ParseChecksum reads "sha256:<64 hex digits>" or "sha512:<128 hex digits>".
+// ParseChecksum reads "sha256:<64 hex digits>", "sha512:<128 hex digits>" or
+// "md5:<32 hex digits>".
 // The empty string is the zero Checksum. The error says what is wrong and what
 // a right one looks like.
 func ParseChecksum(s string) (Checksum, error) {
@@ -67,6 +69,10 @@ func (c Checksum) String() string {
 	return c.Algorithm + ":" + hex.EncodeToString(c.Digest)
 }
 
+// Weak reports whether it protects from accidents only: whoever makes an image can
+// make another one with the same MD5 (RFC 6151 section 2.1).
+func (c Checksum) Weak() bool { return c.Algorithm == "md5" }
+
 // newHash returns the hash to feed, nil for the zero Checksum.
 func (c Checksum) newHash() hash.Hash {
 	switch c.Algorithm {
@@ -74,6 +80,8 @@ func (c Checksum) newHash() hash.Hash {
 		return sha256.New()
 	case "sha512":
 		return sha512.New()
+	case "md5":
+		return md5.New()
 	}
 	return nil
 }

@@ -2,6 +2,7 @@ package codec
 
 import (
 	"bytes"
+	"crypto/md5"
 	"crypto/sha256"
 	"crypto/sha512"
 	"encoding/hex"
@@ -300,6 +301,29 @@ func TestCloseInTheMiddle(t *testing.T) {
 	}
 }
 
+// A source that was compared with MD5 is known by its SHA-256 afterwards, packed or not.
+func TestWeakChecksum(t *testing.T) {
+	t.Parallel()
+	for _, source := range [][]byte{disk(t), fixture(t, "disk.gz")} {
+		sum := md5.Sum(source)
+		for _, tc := range []struct {
+			digest []byte
+			ok     bool
+		}{{sum[:], true}, {make([]byte, md5.Size), false}} {
+			r, err := NewReader(bytes.NewReader(source), Options{Size: int64(len(source)), Checksum: Checksum{Algorithm: "md5", Digest: tc.digest}})
+			if err == nil {
+				_, err = io.Copy(io.Discard, r)
+			}
+			if tc.ok && (err != nil || r.Strong().String() != "sha256:"+sum256(source)) {
+				t.Errorf("%d bytes: %v, %v", len(source), err, r.Strong())
+			}
+			if !tc.ok && !errors.Is(err, ErrChecksum) {
+				t.Errorf("%d bytes: another one is %v", len(source), err)
+			}
+		}
+	}
+}
+
 func TestParseChecksum(t *testing.T) {
 	t.Parallel()
 	h256, h512 := strings.Repeat("ab", 32), strings.Repeat("cd", 64)
@@ -310,7 +334,10 @@ func TestParseChecksum(t *testing.T) {
 		{h256, "write it as sha256:" + h256},
 		{h512, "write it as sha512:"},
 		{"hello", "write it as sha256:<hex>"},
-		{"md5:abcd", "not supported"},
+		{"md5:" + h256[:32], ""},
+		{h256[:32], "write it as md5:"},
+		{"md5:abcd", "has 4 hexadecimal digits, md5 has 32"},
+		{"sha1:abcd", "not supported"},
 		{"sha256:xyz", "not hexadecimal"},
 		{"sha256:abcd", "has 4 hexadecimal digits, sha256 has 64"},
 		{"sha512:" + h256, "sha512 has 128"},

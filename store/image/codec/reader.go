@@ -122,6 +122,16 @@ func (d *Reader) Format() Format { return d.format }
 // was read ahead. It may be called at any time from any goroutine.
 func (d *Reader) SourceBytes() int64 { return d.src.fetched.Load() }
 
+// Strong is the checksum to trust the source by from now on: its SHA-256 where it was
+// compared with a weak one, else the one that it was compared with. It is known when
+// Read has returned io.EOF.
+func (d *Reader) Strong() Checksum {
+	if d.src.sha256 == nil {
+		return d.src.checksum
+	}
+	return Checksum{Algorithm: "sha256", Digest: d.src.sha256.Sum(nil)}
+}
+
 // Read implements [io.Reader].
 func (d *Reader) Read(p []byte) (int, error) {
 	if d.err != nil {

@@ -2,6 +2,7 @@ package codec
 
 import (
 	"bytes"
+	"crypto/sha256"
 	"crypto/subtle"
 	"encoding/hex"
 	"fmt"
@@ -24,6 +25,7 @@ type source struct {
 	size     int64 // bytes announced, negative when unknown
 	checksum Checksum
 	hash     hash.Hash // nil when there is no checksum
+	sha256   hash.Hash // nil unless the checksum is weak
 
 	full    chan chunk
 	free    chan []byte
@@ -50,6 +52,9 @@ func newSource(r io.Reader, size int64, checksum Checksum) *source {
 		quit: make(chan struct{}),
 		done: make(chan struct{}),
 	}
+	if checksum.Weak() {
+		s.sha256 = sha256.New()
+	}
 	for range chunkCount {
 		s.free <- nil // made when it is first needed
 	}
@@ -57,7 +62,7 @@ func newSource(r io.Reader, size int64, checksum Checksum) *source {
 	return s
 }
 
-// fetch owns s.r and s.hash. It ends with the source, or when quit is closed.
+// fetch owns s.r and the hashes. It ends with the source, or when quit is closed.
 func (s *source) fetch() {
 	defer close(s.done)
 	for {
@@ -99,6 +104,9 @@ func (s *source) fill(buf []byte) (n int, err error) {
 	}
 	if s.hash != nil {
 		s.hash.Write(buf[:n])
+	}
+	if s.sha256 != nil {
+		s.sha256.Write(buf[:n])
 	}
 	if err == io.EOF {
 		err = s.verify()

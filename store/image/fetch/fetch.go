@@ -12,6 +12,7 @@ import (
 	"io"
 	"net"
 	"net/http"
+	"net/netip"
 	"net/url"
 	"time"
 )
@@ -38,6 +39,9 @@ type Source struct {
 	// Checked: the caller knows a checksum. Only then may https lead to http, and a
 	// file be taken whose end nothing marks.
 	Checked bool
+	// Strangers: whoever gave the URL may not reach what listens on this machine only, nor
+	// link-local addresses. Without it only redirects are kept from there.
+	Strangers bool
 }
 
 // Options of a Client.
@@ -110,7 +114,7 @@ func (c *Client) httpClient(src Source) (*http.Client, func(), error) {
 	if src.CA != "" && !roots.AppendCertsFromPEM([]byte(src.CA)) {
 		return nil, nil, final("spec.ca holds no PEM certificate")
 	}
-	g := &guard{}
+	g := &guard{strangers: src.Strangers}
 	t := &http.Transport{
 		DialContext:           (&net.Dialer{Timeout: headerWait, Control: g.dial}).DialContext,
 		TLSClientConfig:       &tls.Config{RootCAs: roots, MinVersion: tls.VersionTLS12},
@@ -154,6 +158,9 @@ func (c *Client) do(ctx context.Context, h *http.Client, src Source, header http
 	r, err := http.NewRequestWithContext(ctx, http.MethodGet, src.URL, nil)
 	if err != nil || (r.URL.Scheme != "http" && r.URL.Scheme != "https") || r.URL.User != nil {
 		return nil, final("%.200q is not an http(s) URL without a password", src.URL)
+	}
+	if to, err := netip.ParseAddr(r.URL.Hostname()); err == nil && src.Strangers && ours(to) {
+		return nil, localHere() // a proxy might go there
 	}
 	r.Header = header
 	r.Header.Set("User-Agent", c.o.Agent)

@@ -389,6 +389,28 @@ func TestTLS(t *testing.T) {
 	}
 }
 
+// TestStrangers: who may only ask for a list does not read by us what only this
+// machine sees.
+func TestStrangers(t *testing.T) {
+	t.Parallel()
+	here := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { t.Error("it was asked") }))
+	defer here.Close()
+	_, port, _ := strings.Cut(strings.TrimPrefix(here.URL, "http://"), ":")
+	for _, to := range []string{here.URL + "/x", "http://localhost:" + port, "http://[::ffff:127.0.0.1]:" + port, "http://[::1]/", "http://169.254.169.254/latest/", "http://[fe80::1]/", "http://0.0.0.0:" + port} {
+		_, err := newClient(t, fetch.Options{}).Small(t.Context(), fetch.Source{URL: to, Strangers: true}, 100)
+		if err == nil || !strings.Contains(err.Error(), "of this machine or link") {
+			t.Errorf("%s: %v", to, err)
+		}
+		if strings.Contains(to, "localhost") {
+			continue // where a proxy finds a name is the proxy's to say
+		}
+		proxied := newClient(t, fetch.Options{Proxy: func(*url.URL) (*url.URL, error) { return url.Parse(here.URL) }})
+		if _, err := proxied.Small(t.Context(), fetch.Source{URL: to, Strangers: true}, 100); err == nil || !strings.Contains(err.Error(), "of this machine or link") {
+			t.Errorf("%s by a proxy: %v", to, err)
+		}
+	}
+}
+
 // TestRedirectedHere: a server elsewhere does not lead to what only this machine sees.
 func TestRedirectedHere(t *testing.T) {
 	t.Parallel()
@@ -500,9 +522,12 @@ func TestFindSum(t *testing.T) {
 		"bsd":          {"SHA256 (debian.qcow2) = " + a + "\n", "sha256:" + a, ""},
 		"signed":       {"-----BEGIN PGP SIGNED MESSAGE-----\nHash: SHA256\n\n" + a + "  debian.qcow2\n-----BEGIN PGP SIGNATURE-----\nxx\n", "sha256:" + a, ""},
 		"alone":        {a + "\n", "sha256:" + a, ""},
-		"none":         {a + "  other\n", "", `no sha256 or sha512 of "debian.qcow2" (1 of other files)`},
+		"none":         {a + "  other\n", "", `no sha256, sha512 or md5 of "debian.qcow2" (1 of other files)`},
 		"two":          {a + "  debian.qcow2\n" + b + "  debian.qcow2\n", "", "has two"},
-		"md5":          {strings.Repeat("d", 32) + "  debian.qcow2", "", "no sha256"},
+		"md5":          {strings.Repeat("d", 32) + "  debian.qcow2", "md5:" + strings.Repeat("d", 32), ""},
+		"bsd, md5":     {"MD5 (debian.qcow2) = " + strings.Repeat("D", 32), "md5:" + strings.Repeat("d", 32), ""},
+		"md5 is last":  {strings.Repeat("d", 32) + "  debian.qcow2\n" + a + "  debian.qcow2", "sha256:" + a, ""},
+		"sha1":         {strings.Repeat("d", 40) + "  debian.qcow2", "", "no sha256"},
 		"html":         {"<html><body>not found</body></html>", "", "no sha256"},
 		"empty":        {"", "", "no sha256"},
 	} {

@@ -11,6 +11,7 @@ import (
 // this machine only, or to link-local addresses, where clouds keep credentials. It is
 // for one source.
 type guard struct {
+	strangers  bool
 	proxied    atomic.Bool // the request under way: what is dialled is the proxy
 	redirected atomic.Bool
 	local      atomic.Bool // the first server is one of those itself
@@ -34,6 +35,9 @@ func (g *guard) dial(_, address string, _ syscall.RawConn) error {
 	if err != nil || g.proxied.Load() || !ours(at.Addr()) {
 		return nil
 	}
+	if g.strangers {
+		return localHere()
+	}
 	if !g.redirected.Load() {
 		g.local.Store(true)
 		return nil
@@ -48,6 +52,10 @@ func (g *guard) dial(_, address string, _ syscall.RawConn) error {
 func ours(a netip.Addr) bool {
 	a = a.Unmap()
 	return a.IsLoopback() || a.IsLinkLocalUnicast() || a.IsUnspecified()
+}
+
+func localHere() error {
+	return final("the URL is of an address of this machine or link, which is not read for you (use an address that others can reach too)")
 }
 
 func redirectedHere() error {

@@ -13,8 +13,8 @@ const MaxSums = 1 << 20
 
 // FindSum finds the checksum of the file that a URL names in the text of a list:
 // lines `<hex>  name`, `<hex> *name` or `SHA256 (name) = <hex>`, or nothing but one
-// checksum. It returns sha256:<hex> or sha512:<hex>. No entry, or two that differ,
-// are an error.
+// checksum. It returns sha512:<hex>, else sha256:<hex>, else md5:<hex>. No entry, or
+// two that differ, are an error.
 func FindSum(list []byte, fileURL string) (string, error) {
 	u, err := url.Parse(fileURL)
 	if err != nil {
@@ -49,15 +49,17 @@ func FindSum(list []byte, fileURL string) (string, error) {
 		return found["sha512"], nil
 	case found["sha256"] != "":
 		return found["sha256"], nil
+	case found["md5"] != "":
+		return found["md5"], nil
 	case alone != "" && lines == 1:
 		return alone, nil
 	}
-	return "", fmt.Errorf("the list of checksums has no sha256 or sha512 of %.100q (%d of other files)", name, lines)
+	return "", fmt.Errorf("the list of checksums has no sha256, sha512 or md5 of %.100q (%d of other files)", name, lines)
 }
 
 // sumLine is the checksum of a line and the file it is of.
 func sumLine(line string) (sum, name string) {
-	if alg, rest, ok := strings.Cut(line, " ("); ok && (alg == "SHA256" || alg == "SHA512") {
+	if alg, rest, ok := strings.Cut(line, " ("); ok && (alg == "SHA256" || alg == "SHA512" || alg == "MD5") {
 		if name, digits, ok := strings.Cut(rest, ") = "); ok {
 			return withAlgorithm(digits), name
 		}
@@ -71,6 +73,8 @@ func withAlgorithm(digits string) string {
 		return ""
 	}
 	switch len(digits) {
+	case 32:
+		return "md5:" + strings.ToLower(digits)
 	case 64:
 		return "sha256:" + strings.ToLower(digits)
 	case 128:
