@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"log/slog"
 	"net/http/httptest"
+	"net/netip"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -23,6 +24,8 @@ type claimDesk struct {
 	t   *testing.T
 	api *API
 	db  *store.DB
+	// leases of DHCP.
+	leases store.Leases
 	// audited are the changes that were told to the event log.
 	audited []string
 }
@@ -35,8 +38,8 @@ func newClaimDesk(t *testing.T, machines ...*hardware.Hardware) *claimDesk {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = kv.Close() })
-	d := &claimDesk{t: t}
-	if d.db, err = store.Open(t.Context(), kv, filepath.Join(dir, "key"), store.Options{}); err != nil {
+	d := &claimDesk{t: t, leases: kv.Leases()}
+	if d.db, err = store.Open(t.Context(), kv, filepath.Join(dir, "key"), store.Options{Leases: kv.Leases()}); err != nil {
 		t.Fatal(err)
 	}
 	log := slog.New(slog.DiscardHandler)
@@ -197,5 +200,39 @@ func TestClaimers(t *testing.T) {
 		if status := d.ask(r.who, r.request, r.body, &got); status != r.status || !strings.Contains(string(got), r.has) {
 			t.Errorf("%d %s: %s %s\n got %d %s\nwant %d %s", i, r.who.Name, r.request, r.body, status, got, r.status, r.has)
 		}
+	}
+}
+
+// A claimer sees the addresses of the machines that it holds, and of no others.
+func TestClaimerLeases(t *testing.T) {
+	t.Parallel()
+	d := newClaimDesk(t, named("b1", "blue"), named("b2", "blue"), named("r1", "red"))
+	blue := claimerOf(t, "blue/", "team=blue")
+	for i := range 4 { // the last one is nobody's
+		l := hardware.Lease{MAC: hardware.MAC{2, 0, 0, 0, 0, byte(i)}, Subnet: "lan", Addr: netip.AddrFrom4([4]byte{10, 0, 0, byte(10 + i)}), Expires: time.Now().Add(time.Hour)}
+		if err := d.leases.Put(t.Context(), l); err != nil {
+			t.Fatal(err)
+		}
+	}
+	list := func(who Caller) string {
+		var got api.List[api.Lease]
+		if status := d.ask(who, "GET /leases", "", &got); status != 200 {
+			t.Errorf("%s: %d", who.Name, status)
+		}
+		out := ""
+		for _, l := range got.Items {
+			out += l.Addr.String() + " "
+		}
+		return out
+	}
+	if got := list(blue); got != "" {
+		t.Errorf("before the claim: %s", got)
+	}
+	d.ask(blue, "POST /claims", `{"metadata":{"name":"c1"},"spec":{"owner":"blue/x","hardware":"b2"}}`, nil)
+	if got := list(blue); got != "10.0.0.11 " {
+		t.Errorf("of b2: %s", got)
+	}
+	if got := list(Caller{Name: "view", Role: RoleViewer}); strings.Count(got, " ") != 4 {
+		t.Errorf("viewer: %s", got)
 	}
 }

@@ -17,7 +17,7 @@ import (
 
 func leaseRoutes() []Route {
 	return []Route{
-		{Method: http.MethodGet, Path: "/leases", Does: "List the DHCP leases, those of a subnet, MAC, machine or state", Role: RoleViewer, Out: api.List[api.Lease]{}, Query: []string{"subnet", "mac", "machine", "state"}, handle: (*server).leases},
+		{Method: http.MethodGet, Path: "/leases", Does: "List the DHCP leases, those of a subnet, MAC, machine or state; a claimer's are those of the machines that it holds", Role: RoleViewer, Claimer: true, Out: api.List[api.Lease]{}, Query: []string{"subnet", "mac", "machine", "state"}, handle: (*server).leases},
 		{Method: http.MethodDelete, Path: "/leases/{subnet}/{client}", Does: "Take back the lease, or end the quarantine, of a MAC or an address", Role: RoleOperator, Out: api.Lease{}, handle: (*server).revokeLease},
 	}
 }
@@ -31,8 +31,23 @@ func (s *server) leases(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	all = slices.DeleteFunc(all, func(l api.Lease) bool { return !keep(&l) })
+	theirs := s.foreignLeases(r.Context())
+	all = slices.DeleteFunc(all, func(l api.Lease) bool { return !keep(&l) || theirs(&l) })
 	return writeJSON(w, http.StatusOK, api.List[api.Lease]{APIVersion: api.Version, Kind: "LeaseList", Items: all})
+}
+
+// foreignLeases says which leases are none of the caller's business: a claimer learns the
+// addresses of the machines that it holds, and of no others.
+func (s *server) foreignLeases(ctx context.Context) func(*api.Lease) bool {
+	caller := CallerFrom(ctx)
+	if !caller.Limited() {
+		return func(*api.Lease) bool { return false }
+	}
+	own := map[string]bool{}
+	for _, h := range s.Records.HardwareIndex() {
+		own[h.Meta.Name] = caller.holds(h)
+	}
+	return func(l *api.Lease) bool { return !own[l.Machine] }
 }
 
 // allLeases are what DHCP has confirmed, with the machines' names.
