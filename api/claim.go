@@ -34,6 +34,10 @@ type ReleaseClaim struct {
 	Unhealthy string `json:"unhealthy,omitempty"`
 	// Reason is what the timeline shows.
 	Reason string `json:"reason,omitempty"`
+	// Owner, where there is no claim of that id: the id counts as one of this owner that
+	// has ended, so that a request for it which is still on its way takes no machine.
+	// Without it an unknown id is not found.
+	Owner string `json:"owner,omitempty"`
 }
 
 // ClaimReleased is the answer to DELETE /claims/{id} and POST /claims/{id}/release.

@@ -12,11 +12,14 @@ import (
 // machine, so that a late retry of an old request takes nothing.
 type ClaimEnded struct {
 	ID       string
-	Hardware string // the machine it had
+	Hardware string // the machine it had; empty where it was given up before it was made
 	Ended    time.Time
 }
 
 func (e *ClaimEnded) Error() string {
+	if e.Hardware == "" {
+		return fmt.Sprintf("claim %q was given up at %s, before it was made (a new claim needs an id of its own)", e.ID, e.Ended.UTC().Format(time.RFC3339))
+	}
 	return fmt.Sprintf("claim %q ended at %s; it had hardware %q (a new claim needs an id of its own)", e.ID, e.Ended.UTC().Format(time.RFC3339), e.Hardware)
 }
 

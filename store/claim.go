@@ -75,6 +75,44 @@ func (db *DB) Claim(ctx context.Context, c *hardware.Claim, within hardware.Sele
 	}
 }
 
+// RefuseClaim makes a claim of the owner that has ended and had no machine: a request
+// for it that is still on its way then takes none. It returns the claim of that id where
+// there is one, held or ended. *hardware.Invalid.
+func (db *DB) RefuseClaim(ctx context.Context, id, owner string) (*hardware.Claim, error) {
+	now := db.opts.Now()
+	c := &hardware.Claim{Meta: hardware.Meta{Name: id, UID: workflow.NewID(now), Created: now}, Spec: hardware.ClaimSpec{Owner: owner}}
+	c.Status = hardware.ClaimStatus{Ended: now, Stopped: &hardware.Stopped{At: now, By: hardware.StoppedNeverRan}}
+	if err := c.Validate(); err != nil {
+		return nil, err
+	}
+	if db.dry {
+		return nil, errDry
+	}
+	done, err := db.taking.wait(ctx, "claim/"+id)
+	if err != nil {
+		return nil, err
+	}
+	defer done()
+	for {
+		have, err := db.ClaimByID(ctx, id)
+		if !errors.Is(err, workflow.ErrNotFound) {
+			return have, err
+		}
+		var t Txn
+		if err := db.put(&t, keyClaim(id), 0, c); err != nil {
+			return nil, err
+		}
+		rev, err := db.txn(ctx, t)
+		if err == nil {
+			c.Meta.Revision = rev
+			return c, nil
+		}
+		if !errors.Is(err, ErrConflict) {
+			return nil, err
+		}
+	}
+}
+
 // again is the answer to a claim whose id is known.
 func again(have, asked *hardware.Claim) (*hardware.Claim, bool, error) {
 	// first, so that nobody learns of another owner's machine by guessing ids

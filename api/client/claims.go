@@ -62,8 +62,8 @@ func (c *Client) ReleaseClaim(ctx context.Context, id string) (*api.ClaimRelease
 }
 
 // ReleaseClaimWith is ReleaseClaim that says what is to become of the machine. Asked
-// again it says what the first time did, whatever is asked for. CodeNotFound,
-// CodeInvalid, and CodeForbidden where the group to reserve it for is another's.
+// again it says what the first time did, whatever is asked for. CodeNotFound (not with
+// an Owner), CodeInvalid, and CodeForbidden where the group to reserve it for is another's.
 func (c *Client) ReleaseClaimWith(ctx context.Context, id string, in api.ReleaseClaim) (*api.ClaimReleased, error) {
 	out := new(api.ClaimReleased)
 	if err := c.call(ctx, request{method: http.MethodPost, path: c.Claims.path(id) + "/release"}, in, out); err != nil {

@@ -20,6 +20,9 @@ type ClaimRecords interface {
 	// is false where it was done before. *hardware.ClaimDiffers, *hardware.ClaimEnded,
 	// *hardware.NoCandidate.
 	Claim(ctx context.Context, c *hardware.Claim, within hardware.Selector) (_ *hardware.Claim, created bool, err error)
+	// RefuseClaim makes a claim that has ended, so that its id is refused from now on. It
+	// returns the one that exists where there is one.
+	RefuseClaim(ctx context.Context, id, owner string) (*hardware.Claim, error)
 	ClaimByID(ctx context.Context, id string) (*hardware.Claim, error)
 	ListClaims(ctx context.Context) ([]*hardware.Claim, error)
 	// ExplainClaim says of all machines that match within what speaks against them.
@@ -231,11 +234,21 @@ func (c Caller) mayReuse(field, group string) error {
 
 // giveBack releases the machine of a claim. Asked again it says the same.
 func (s *server) giveBack(w http.ResponseWriter, r *http.Request, in api.ReleaseClaim) error {
+	caller := CallerFrom(r.Context())
 	c, err := s.claims.find(r.Context(), chi.URLParam(r, "name"))
+	var p *api.Problem
+	if errors.As(err, &p) && p.Code == api.CodeNotFound && in.Owner != "" {
+		if err := caller.MayClaim(in.Owner); err != nil {
+			return err
+		}
+		c, err = s.Records.RefuseClaim(r.Context(), chi.URLParam(r, "name"), in.Owner)
+		if err == nil && !caller.SeesOwner(c.Spec.Owner) {
+			return p // another's
+		}
+	}
 	if err != nil {
 		return err
 	}
-	caller := CallerFrom(r.Context())
 	if err := caller.MayClaim(c.Spec.Owner); err != nil {
 		return err
 	}

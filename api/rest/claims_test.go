@@ -203,6 +203,42 @@ func TestClaimers(t *testing.T) {
 	}
 }
 
+// A claim that was given up before its request arrived takes no machine when it does.
+func TestLateClaimTakesNothing(t *testing.T) {
+	t.Parallel()
+	d := newClaimDesk(t, named("b1", "blue"))
+	blue, red := claimerOf(t, "blue/", "team=blue"), claimerOf(t, "red/", "team=red")
+	claim := func(id, owner string) string {
+		return fmt.Sprintf(`{"metadata":{"name":%q},"spec":{"owner":%q,"selector":"team=blue"}}`, id, owner)
+	}
+	for i, r := range []struct {
+		who           Caller
+		request, body string
+		status        int
+		has           string
+	}{
+		{blue, "POST /claims/c1/release", `{}`, 404, "there is no claim"},
+		{blue, "POST /claims/c1/release", `{"owner":"red/x"}`, 403, "blue/"},
+		{blue, "POST /claims/C1/release", `{"owner":"blue/x"}`, 422, "metadata.name"},
+		{blue, "POST /claims/c1/release", `{"owner":"blue/x"}`, 200, `"by":"never-ran"`},
+		{blue, "POST /claims/c1/release", `{"owner":"blue/x"}`, 200, `"by":"never-ran"`},
+		{blue, "POST /claims", claim("c1", "blue/x"), 409, "c1"},
+		{blue, "GET /claims/c1", "", 200, `"ended":"`},
+		{red, "POST /claims/c1/release", `{"owner":"red/x"}`, 404, "there is no claim"},
+		{blue, "POST /claims", `{"metadata":{"name":"c1"},"spec":{"owner":"blue/x"}}`, 409, "before it was made"},
+		{blue, "GET /hardware?claimed=true", "", 200, `"items":[]`},
+		{blue, "POST /claims", claim("c2", "blue/x"), 201, `"hardware":"b1"`},
+		{red, "POST /claims/c2/release", `{"owner":"red/x"}`, 404, "there is no claim"},
+		{blue, "GET /claims/c2", "", 200, `"hardware":"b1"`},
+		{blue, "POST /claims/c2/release", `{"owner":"blue/x"}`, 200, `"hardware":"b1"`},
+	} {
+		var got json.RawMessage
+		if status := d.ask(r.who, r.request, r.body, &got); status != r.status || !strings.Contains(string(got), r.has) {
+			t.Errorf("%d %s: %s %s\n got %d %s\nwant %d %s", i, r.who.Name, r.request, r.body, status, got, r.status, r.has)
+		}
+	}
+}
+
 // A claimer sees the addresses of the machines that it holds, and of no others.
 func TestClaimerLeases(t *testing.T) {
 	t.Parallel()

@@ -128,7 +128,7 @@ func stirs(r hardware.Reason) bool {
 		hardware.ReasonRecordChanged, hardware.ReasonRecordDeleted, hardware.ReasonDropped,
 		hardware.ReasonPowerDone, hardware.ReasonPowerFailed, hardware.ReasonPowerByHand,
 		hardware.ReasonClaimed, hardware.ReasonClaimEnded, hardware.ReasonReleaseAsked, hardware.ReasonReleasing, hardware.ReasonReleasedUnwiped,
-		hardware.ReasonNotWiped, hardware.ReasonQuarantined, hardware.ReasonRetiredNow,
+		hardware.ReasonStopped, hardware.ReasonNotStopped, hardware.ReasonUnhealthy, hardware.ReasonNotWiped, hardware.ReasonQuarantined, hardware.ReasonRetiredNow,
 		hardware.ReasonOSUp, hardware.ReasonOSNotUp, hardware.ReasonIssueOpened, hardware.ReasonIssueClosed, hardware.ReasonIssueChanged:
 		return true
 	}
@@ -139,7 +139,7 @@ func stirs(r hardware.Reason) bool {
 func frees(r hardware.Reason) bool {
 	switch r {
 	case hardware.ReasonStateChanged, hardware.ReasonWiped, hardware.ReasonAccepted, hardware.ReasonMaintenanceEnded, hardware.ReasonRecordCreated,
-		hardware.ReasonRecordChanged, hardware.ReasonClaimEnded, hardware.ReasonFactsChanged, hardware.ReasonFactsReported, hardware.ReasonRestored,
+		hardware.ReasonRecordChanged, hardware.ReasonClaimEnded, hardware.ReasonReservationEnded, hardware.ReasonFactsChanged, hardware.ReasonFactsReported, hardware.ReasonRestored,
 		hardware.ReasonImageReady, hardware.ReasonImageFailed:
 		return true
 	}

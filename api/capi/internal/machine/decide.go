@@ -61,8 +61,6 @@ type view struct {
 type seen struct {
 	// claim is nil where the appliance does not know it.
 	claim *hardware.Claim
-	// barred: the claim was never made, and its id is refused from now on.
-	barred bool
 	// hardware is nil where the record is gone, or is not ours to see any more.
 	hardware *hardware.Hardware
 	// install is the workflow that installs, or installed, the system under the claim.
@@ -276,8 +274,6 @@ func decideDelete(v *view) decision {
 		return decision{step: stepDone, skipped: fmt.Sprintf("The claim %s stays in the appliance, and what it installed may still run: %s skips the release", o.Spec.ClaimID, infrav1.SkipAnnotation)}
 	case v.seen == nil:
 		return decision{step: stepLook}
-	case v.seen.claim == nil && v.seen.barred:
-		return decision{step: stepDone}
 	case v.seen.claim == nil || v.seen.claim.Status.Ended.IsZero():
 		return decision{step: stepRelease}
 	}
@@ -287,8 +283,6 @@ func decideDelete(v *view) decision {
 		return decision{step: stepDone, skipped: fmt.Sprintf("Nobody knows whether Hardware %s still runs: it could not be switched off in time, is on hold, and is refused its disk when it next boots from the network (see: rackstrap explain %s)", c.Hardware, c.Hardware)}
 	case c.Stopped != nil:
 		return decision{step: stepDone}
-	case v.seen.hardware != nil && v.seen.hardware.Status.Claim == nil && v.seen.hardware.Status.State == hardware.StateAvailable:
-		return decision{step: stepDone} // wiped, or never written
 	case skip[infrav1.SkipPowerOff]:
 		return decision{step: stepDone, skipped: fmt.Sprintf("Hardware %s may still run: %s does not wait for its power-off", c.Hardware, infrav1.SkipAnnotation)}
 	}

@@ -136,13 +136,15 @@ func TestDecide(t *testing.T) {
 		"provisioned, claim ended":   {view: with(installed(), over("")), blocks: claim, reason: infrav1.ClaimLostReason},
 		"provisioned, record gone":   {view: with(installed(), func(v *view) { v.seen.hardware = nil }), blocks: claim, reason: infrav1.ClaimLostReason},
 
-		"deleted before an id":        {view: deleted(fresh()), step: stepDone},
-		"deleted without a cluster":   {view: deleted(with(installed(), func(v *view) { v.cluster, v.infra, v.machine, v.seen = nil, nil, nil, nil })), step: stepLook},
-		"deleted while held":          {view: deleted(with(installed(), hold)), step: stepRelease},
-		"deleted, claimed":            {view: deleted(claimed()), step: stepRelease},
-		"deleted, installing":         {view: deleted(installing(workflow.StateRunning, hardware.StateProvisioning)), step: stepRelease},
-		"deleted, claim never made":   {view: deleted(with(claimed(), func(v *view) { v.seen = &seen{} })), step: stepRelease},
-		"deleted, id barred":          {view: deleted(with(claimed(), func(v *view) { v.seen = &seen{barred: true} })), step: stepDone},
+		"deleted before an id":      {view: deleted(fresh()), step: stepDone},
+		"deleted without a cluster": {view: deleted(with(installed(), func(v *view) { v.cluster, v.infra, v.machine, v.seen = nil, nil, nil, nil })), step: stepLook},
+		"deleted while held":        {view: deleted(with(installed(), hold)), step: stepRelease},
+		"deleted, claimed":          {view: deleted(claimed()), step: stepRelease},
+		"deleted, installing":       {view: deleted(installing(workflow.StateRunning, hardware.StateProvisioning)), step: stepRelease},
+		"deleted, claim never made": {view: deleted(with(claimed(), func(v *view) { v.seen = &seen{} })), step: stepRelease},
+		"deleted, id barred": {view: deleted(with(claimed(), func(v *view) {
+			v.seen = &seen{claim: &hardware.Claim{Status: hardware.ClaimStatus{Ended: time.Unix(3, 0), Stopped: &hardware.Stopped{By: hardware.StoppedNeverRan}}}}
+		})), step: stepDone},
 		"deleted, may still run":      {view: deleted(with(installed(), over(""))), blocks: release, reason: infrav1.WaitingForPowerOffReason, says: "hw1"},
 		"deleted, off":                {view: deleted(with(installed(), over(hardware.StoppedByPowerOff))), step: stepDone},
 		"deleted, record gone too":    {view: deleted(with(with(installed(), over(hardware.StoppedByWorker)), func(v *view) { v.seen.hardware = nil })), step: stepDone},

@@ -1,6 +1,7 @@
 package machine
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -9,6 +10,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/util/uuid"
+	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
@@ -180,26 +182,27 @@ func found[T any](v *T, err error) (*T, error) {
 
 // claim asks for a Hardware.
 func (w *work) claim(ctx, asking context.Context) (*decision, error) {
-	owner := w.app.Owner(w.object.Namespace, w.cluster.Name, w.machine.Name)
 	beside, done, err := w.beside(ctx, asking)
 	if err != nil {
 		return nil, err
 	}
 	defer done()
-	c := &hardware.Claim{Meta: hardware.Meta{Name: w.object.Spec.ClaimID}, Spec: claimSpec(w.view, owner, w.group(), beside)}
+	c := &hardware.Claim{Meta: hardware.Meta{Name: w.object.Spec.ClaimID}, Spec: claimSpec(w.view, w.owner(), w.group(), beside)}
 	if _, err := w.app.Claim(asking, c); err != nil {
 		return nil, err
 	}
 	return nil, w.look(asking)
 }
 
-// group is the group of owners that the machine's is in.
+// group is the group of owners that the machine's is in. The object has the labels of
+// its Machine.
 func (w *work) group() string {
-	if w.cluster == nil || w.machine == nil {
-		return ""
+	labels := w.object.Labels
+	if w.machine != nil {
+		labels = w.machine.Labels
 	}
-	if g := groupOf(w.machine.Labels); g != "" {
-		return w.app.Owner(w.object.Namespace, w.cluster.Name, g)
+	if g := groupOf(labels); g != "" {
+		return w.app.Owner(w.object.Namespace, w.object.Labels[clusterv1.ClusterNameLabel], g)
 	}
 	return ""
 }
@@ -252,17 +255,30 @@ func (w *work) install(ctx, asking context.Context) (*decision, error) {
 	return nil, w.look(asking)
 }
 
-// release ends the claim.
+// release ends the claim, or has its id refused where the request for it never arrived:
+// it may yet.
 func (w *work) release(ctx context.Context) error {
-	if w.seen.claim == nil {
-		w.seen.barred = true
-		return nil
+	in := api.ReleaseClaim{Reason: "the RackstrapMachine " + w.object.Namespace + "/" + w.object.Name + " was deleted", Owner: w.owner()}
+	if why, ok := w.object.Annotations[infrav1.UnhealthyAnnotation]; ok {
+		in.Unhealthy = cmp.Or(why, "remediation gave the machine up")
+	} else {
+		in.Reserve = reserve(w.object, w.group())
 	}
-	_, err := w.app.ReleaseClaim(ctx, w.object.Spec.ClaimID)
+	_, err := w.app.ReleaseClaimWith(ctx, w.object.Spec.ClaimID, in)
 	if err != nil {
 		return err
 	}
 	return w.look(ctx)
+}
+
+// owner is that of the claim, also when the Machine is gone already: they have the
+// name of the object in common but for people who made them by hand.
+func (w *work) owner() string {
+	machine, cluster := w.object.Name, w.object.Labels[clusterv1.ClusterNameLabel]
+	if w.machine != nil {
+		machine = w.machine.Name
+	}
+	return w.app.Owner(w.object.Namespace, cluster, machine)
 }
 
 // fault is an error of the appliance as a decision.
