@@ -87,6 +87,12 @@ type RackstrapRemediationStatus struct {
 	// stepStarted is when the present step was asked for.
 	// +optional
 	StepStarted *metav1.Time `json:"stepStarted,omitempty"`
+	// powerBefore is when the appliance had switched the machine last before it was asked
+	// for the present power cycle: once it says another time, it has done so, and does not
+	// do it twice.
+	// +optional
+	// +kubebuilder:validation:MaxLength=64
+	PowerBefore string `json:"powerBefore,omitempty"`
 }
 
 // RackstrapRemediationList is a list of them.

@@ -114,11 +114,12 @@ func (o *options) run(ctx context.Context) error {
 	inventory := &appliance.Inventory{}
 	filter := predicates.ResourceHasFilterLabel(s, log, o.watchFilter)
 	opts := controller.Options{MaxConcurrentReconciles: o.concurrency}
+	machines := &machine.Reconciler{Client: m.GetClient(), Appliances: pool}
 	for name, setup := range map[string]func(context.Context, ctrl.Manager, predicate.Predicate, controller.Options) error{
 		"cluster":     (&cluster.Reconciler{Client: m.GetClient(), Appliances: pool, Inventory: inventory}).Setup,
-		"machine":     (&machine.Reconciler{Client: m.GetClient(), Appliances: pool}).Setup,
+		"machine":     machines.Setup,
 		"template":    (&template.Reconciler{Client: m.GetClient(), Appliances: pool, Inventory: inventory}).Setup,
-		"remediation": (&remediation.Reconciler{Client: m.GetClient(), Appliances: pool}).Setup,
+		"remediation": (&remediation.Reconciler{Client: m.GetClient(), Appliances: pool, Install: machines.Request}).Setup,
 	} {
 		if err := setup(ctx, m, filter, opts); err != nil {
 			return fmt.Errorf("%s: %w", name, err)

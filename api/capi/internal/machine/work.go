@@ -10,6 +10,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/util/uuid"
+	"k8s.io/utils/ptr"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
@@ -210,42 +211,9 @@ func (w *work) group() string {
 // install hands the bootstrap data over. The name of the workflow makes a second call
 // the same install.
 func (w *work) install(ctx, asking context.Context) (*decision, error) {
-	if w.image == nil {
-		var err error
-		w.image, w.imageMissing, err = findImage(asking, w.app, w.object.Spec.Image, w.seen.hardware.Arch(), w.machine.Spec.Version)
-		if err != nil {
-			return nil, err
-		}
-		if w.image == nil {
-			d := waits(infrav1.InstalledCondition, infrav1.ImageMissingReason, "%s", w.imageMissing)
-			return &d, nil
-		}
-	}
-	name := *w.machine.Spec.Bootstrap.DataSecretName
-	secret := new(corev1.Secret)
-	err := w.live.Get(ctx, client.ObjectKey{Namespace: w.object.Namespace, Name: name}, secret)
-	if apierrors.IsNotFound(err) {
-		d := waits(infrav1.InstalledCondition, infrav1.WaitingForBootstrapDataReason, "The bootstrap Secret %s does not exist", name)
-		return &d, nil
-	}
-	if err != nil {
-		return nil, err
-	}
-	b, why := readBootstrap(name, secret.Data, w.object.Spec.BootstrapFormat)
-	if why != "" {
-		d := waits(infrav1.InstalledCondition, infrav1.BootstrapDataUnusableReason, "%s", why)
-		return &d, nil
-	}
-	rq, why := provision(w.object, w.image, b, w.object.Spec.Network.Config)
-	if why != "" {
-		d := waits(infrav1.InstalledCondition, infrav1.InvalidSpecReason, "%s", why)
-		return &d, nil
-	}
-	var bad *ipam.InvalidError
-	rq.Static, err = ipam.Static(w.object.Spec.Network, w.pool)
-	if errors.As(err, &bad) {
-		d := waits(infrav1.InstalledCondition, infrav1.InvalidSpecReason, "%s", bad.Detail)
-		return &d, nil
+	rq, stop, err := w.request(ctx, asking)
+	if stop != nil || err != nil {
+		return stop, err
 	}
 	_, err = w.app.Provision(asking, w.seen.hardware.Meta.Name, rq)
 	var p *api.Problem
@@ -253,6 +221,67 @@ func (w *work) install(ctx, asking context.Context) (*decision, error) {
 		return nil, err
 	}
 	return nil, w.look(asking)
+}
+
+// Request is what an install of a machine asks for, as it did the first time. why says
+// that it cannot be made now.
+func (r *Reconciler) Request(ctx context.Context, app *appliance.Appliance, o *infrav1.RackstrapMachine, m *clusterv1.Machine, h *hardware.Hardware) (rq api.Provision, why string, err error) {
+	if ptr.Deref(m.Spec.Bootstrap.DataSecretName, "") == "" {
+		return rq, "The Machine " + m.Name + " has no bootstrap data", nil
+	}
+	w := &work{Reconciler: r, view: &view{object: o, machine: m, seen: &seen{hardware: h}}, app: app}
+	if asked := len(o.Spec.Network.Addresses); asked > 0 {
+		if err := w.addresses(ctx); err != nil {
+			return rq, "", err
+		}
+		if !w.pooled {
+			return rq, w.addressTrouble, nil
+		}
+	}
+	rq, stop, err := w.request(ctx, ctx)
+	if stop != nil {
+		why = stop.message
+	}
+	return rq, why, err
+}
+
+// request is what the install asks for; a decision says why it cannot be asked.
+func (w *work) request(ctx, asking context.Context) (rq api.Provision, stop *decision, err error) {
+	cannot := func(reason, why string) (api.Provision, *decision, error) {
+		d := waits(infrav1.InstalledCondition, reason, "%s", why)
+		return api.Provision{}, &d, nil
+	}
+	if w.image == nil {
+		w.image, w.imageMissing, err = findImage(asking, w.app, w.object.Spec.Image, w.seen.hardware.Arch(), w.machine.Spec.Version)
+		if err != nil {
+			return rq, nil, err
+		}
+		if w.image == nil {
+			return cannot(infrav1.ImageMissingReason, w.imageMissing)
+		}
+	}
+	name := *w.machine.Spec.Bootstrap.DataSecretName
+	secret := new(corev1.Secret)
+	err = w.live.Get(ctx, client.ObjectKey{Namespace: w.object.Namespace, Name: name}, secret)
+	if apierrors.IsNotFound(err) {
+		return cannot(infrav1.WaitingForBootstrapDataReason, fmt.Sprintf("The bootstrap Secret %s does not exist", name))
+	}
+	if err != nil {
+		return rq, nil, err
+	}
+	b, why := readBootstrap(name, secret.Data, w.object.Spec.BootstrapFormat)
+	if why != "" {
+		return cannot(infrav1.BootstrapDataUnusableReason, why)
+	}
+	if rq, why = provision(w.object, w.image, b, w.object.Spec.Network.Config); why != "" {
+		return cannot(infrav1.InvalidSpecReason, why)
+	}
+	var bad *ipam.InvalidError
+	rq.Static, err = ipam.Static(w.object.Spec.Network, w.pool)
+	if errors.As(err, &bad) {
+		return cannot(infrav1.InvalidSpecReason, bad.Detail)
+	}
+	return rq, nil, err
 }
 
 // release ends the claim, or has its id refused where the request for it never arrived:
