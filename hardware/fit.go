@@ -173,13 +173,12 @@ func (m *Matcher) usable(h *Hardware, active bool, o *objections) bool {
 	if r := s.Reserved; r != nil && !m.reuses(s) && o.add(AgainstReserved, "kept for claims of %s until %s: claim it with --reuse %s, or end that with `rackstrap release %s`", r.For, r.Until.UTC().Format(time.RFC3339), r.For, h.Meta.Name) {
 		return true
 	}
+	if s.Stopping.Awaited() && o.add(AgainstState, "state %s, and what its last owner installed is being stopped", state) {
+		return true
+	}
 	kept := m.reuses(s) && s.Reserved.KeepDisks
 	switch {
 	case state == StateAvailable:
-	case kept && s.Stopping.Awaited():
-		if o.add(AgainstState, "what its last owner installed is being stopped") {
-			return true
-		}
 	case kept && (state == StateProvisioned || state == StateFailed):
 	case state == StatePending:
 		if o.add(AgainstState, "state pending: accept it first with `rackstrap accept %s`", h.Meta.Name) {

@@ -202,7 +202,8 @@ func (db *DB) writeHardware(ctx context.Context, t *Txn, h, old *hardware.Hardwa
 
 // DeleteHardware removes a record with its status and facts; rev 0 is any. Its
 // events stay. workflow.ErrNotFound, workflow.ErrConflict, workflow.ErrInUse
-// while a workflow is active or somebody has claimed the machine.
+// while a workflow is active, somebody has claimed the machine, or it is not known to
+// have stopped.
 func (db *DB) DeleteHardware(ctx context.Context, name string, rev uint64) error {
 	_, err := db.retry(ctx, func() (Txn, error) {
 		h, err := db.HardwareByName(ctx, name)
@@ -229,6 +230,9 @@ func (db *DB) DeleteHardware(ctx context.Context, name string, rev uint64) error
 		}
 		if c := m.Status.Claim; c != nil {
 			return Txn{}, fmt.Errorf("hardware %q belongs to %s (claim %s): %w (release it first: rackstrap release %s)", name, c.Owner, c.ID, workflow.ErrInUse, name)
+		}
+		if st := m.Status.Stopping; st.Awaited() {
+			return Txn{}, fmt.Errorf("hardware %q may still run what claim %s installed: %w (wait until it is stopped: rackstrap explain %s)", name, st.Claim, workflow.ErrInUse, name)
 		}
 		t := Txn{
 			// a claim that comes now writes the machine's value

@@ -217,6 +217,11 @@ func (e *Engine) hold(ctx context.Context, m *machine, hold bool) error {
 			// its wipe waited for this human until it was given up
 			s.State, s.Since, s.Deadline = hardware.StateReleasing, e.c.Now(), e.c.Now().Add(StartWithin)
 		}
+		if st := mc.Status.Stopping; !hold && st.Awaited() {
+			again := *st // the time that it was on hold does not count
+			again.Until = e.c.Now().Add(e.stopWithin())
+			mc.Status.Stopping = &again
+		}
 		mc.Status.Hold, mc.Status.HoldReason, mc.Status.HoldSince = hold, "", time.Time{}
 		detail := "hold ended by an operator"
 		if hold {
@@ -231,6 +236,9 @@ func (e *Engine) hold(ctx context.Context, m *machine, hold bool) error {
 			e.netboot(m.uid, m.active)
 		} else if err == nil && !hold {
 			e.releaseNext(ctx, m)
+		}
+		if err == nil && !hold && mc.Status.Stopping.Awaited() {
+			m.stopWake = e.c.Now()
 		}
 		if !errors.Is(err, ErrConflict) {
 			return err

@@ -58,8 +58,8 @@ type verdict struct {
 // verdict looks from what stops everything down to "all is well".
 func (s *Snapshot) verdict() verdict {
 	for _, look := range []func() (verdict, bool){
-		s.isRetired, s.isHeld, s.isPending, s.isReleasingIdle, s.isDenied, s.isWorking, s.isBooting, s.isAway,
-		s.isCustom, s.isLooping, s.isAwaitingOS, s.isFailed, s.isAdrift, s.isProvisioned,
+		s.isRetired, s.isHeld, s.isPending, s.isStopping, s.isReleasingIdle, s.isDenied, s.isWorking, s.isBooting, s.isAway,
+		s.isCustom, s.isLooping, s.isAwaitingOS, s.isFailed, s.isAdrift, s.isKept, s.isProvisioned,
 	} {
 		if v, ok := look(); ok {
 			return v

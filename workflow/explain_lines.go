@@ -161,6 +161,15 @@ func (s *Snapshot) switchLines() []string {
 	add(spec.Protect, "switch: spec.protect is true: nothing is written to its disks")
 	add(st.Hold, "on hold: %s", orWord(st.HoldReason.Sentence(), "waits for a human"))
 	add(st.Maintenance, "in maintenance%s: it is not picked for a claim, and nobody is told that it is late", note(st.MaintenanceNote))
+	add(st.Unhealthy != "", "unhealthy: its last owner said: %s", st.Unhealthy)
+	if r := st.Reserved; r != nil {
+		add(true, "kept %s", reservedWords(r))
+	}
+	if p := st.Stopping; p.Awaited() {
+		add(true, "claim %s ended %s; whether its system stopped is being found out until %s", p.Claim, ago(p.Since, s.Now), clock(p.Until))
+	} else if p != nil {
+		add(true, "claim %s ended %s: %s", p.Claim, ago(p.Since, s.Now), stoppedWords(p.Stopped.By))
+	}
 	add(st.Failures > 0, "failures in a row: %d of %d before it is in quarantine", st.Failures, hardware.Quarantine)
 	if n := &st.Netboots; n.Count > 0 && n.Target == hardware.TargetWorker && !st.Hold {
 		add(true, "boots in vain: %s; after %d it is stopped", loopWords(n), hardware.NetbootLimit)

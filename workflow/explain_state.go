@@ -91,7 +91,10 @@ func (s *Snapshot) isFailed() (verdict, bool) {
 	v := verdict{why: fmt.Sprintf("failed %s: %s", ago(s.since(), s.Now), detail), fix: fix, do: []string{typeTimeline(s.name())}}
 	if s.hw().Status.Quarantined() {
 		q, qfix := s.quarantined().text()
-		v.why = fmt.Sprintf("is in quarantine and is not picked for anything: %s; the last: %s", q, detail)
+		v.why = fmt.Sprintf("is in quarantine and is not picked for anything: %s", q)
+		if s.hw().Status.Failures > 0 {
+			v.why += "; the last: " + detail
+		}
 		v.fix, v.do = qfix, append(v.do, typeAccept(s.name()))
 		return v, true
 	}
@@ -131,6 +134,44 @@ func (s *Snapshot) isLooping() (verdict, bool) {
 	}
 	detail, fix := s.diskLoop().text()
 	return verdict{why: "does not start from its disk: " + detail, fix: fix, do: []string{typeTimeline(s.name()), typeAccept(s.name())}}, true
+}
+
+// isStopping is a machine that was given back and whose system may still run.
+func (s *Snapshot) isStopping() (verdict, bool) {
+	st := s.hw().Status.Stopping
+	if !st.Awaited() || s.WorkerConnected {
+		return verdict{}, false
+	}
+	v := verdict{
+		why: fmt.Sprintf("was given back (claim %s), and its system is being stopped %s: ", st.Claim, lasts(st.Since, s.Now)),
+		do:  []string{typePower(s.name(), "status"), typeFollow(s.name())},
+	}
+	p := &s.hw().Status.Power
+	switch {
+	case s.byHand():
+		v.why += "it is proven when its worker comes"
+		v.fix, v.do = "restart it, with the network first in its boot order", []string{typeFollow(s.name())}
+	case p.Error != "":
+		v.why += "its controller fails: " + p.Error
+		v.fix = "mend the controller, or restart the machine by hand: that its worker comes is a proof too"
+	default:
+		v.why += "its controller was told to switch it off and says " + orWord(string(p.State), "nothing yet")
+	}
+	v.why += "; without a proof it is on hold at " + clock(st.Until)
+	return v, true
+}
+
+// isKept is a machine that waits for a claim of its group.
+func (s *Snapshot) isKept() (verdict, bool) {
+	r := s.hw().Status.Reserved
+	if r == nil || s.hw().Status.Claim != nil || s.active() != nil {
+		return verdict{}, false
+	}
+	v := verdict{why: "is kept " + reservedWords(r), do: []string{typeRelease(s.name())}}
+	if r.KeepDisks {
+		v.why += "; nothing on them starts, and they are wiped when the time is over"
+	}
+	return v, true
 }
 
 // isAdrift is a moving state that nothing moves.

@@ -114,7 +114,7 @@ func (s *Snapshot) findings() []finding {
 	if st.Power.Error != "" {
 		add(s.powerFailed())
 	}
-	if s.active() != nil {
+	if s.active() != nil && (s.byHand() || !st.Stopping.Awaited()) { // else it is switched off first
 		add(s.waiting()...)
 	}
 	if st.AwaitOS {

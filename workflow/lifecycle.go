@@ -133,12 +133,8 @@ func follow(m *Machine, w *Workflow, f *hardware.Facts, now time.Time) bool {
 	if w.begun() || w.wrote() {
 		s.Wiped = nil
 	}
-	if w.begun() && !w.releases() && (w.installs() || s.Claim != nil) {
-		// from here on what is on the disks is another's
-		s.Reserved = nil
-		if !s.Stopping.Awaited() {
-			s.Stopping = nil
-		}
+	if w.begun() && !givenBack(&s) && (w.installs() || s.Claim != nil) {
+		s.Reserved, s.Stopping = nil, nil // from here on what is on the disks is another's
 	}
 	if w.wrote() {
 		s.Dirty = soil(s.Dirty, w, f)

@@ -20,10 +20,18 @@ type controller struct {
 	asked []string
 	err   error
 	done  chan struct{} // told of each call, where not nil
+	// do answers instead, where not nil; it may block.
+	do func(ctx context.Context, action string) (hardware.PowerState, error)
 }
 
-func (c *controller) Do(_ context.Context, h *hardware.Hardware, action, nextBoot string) (workflow.PowerOutcome, error) {
+func (c *controller) Do(ctx context.Context, h *hardware.Hardware, action, nextBoot string) (workflow.PowerOutcome, error) {
 	c.mu.Lock()
+	if do := c.do; do != nil {
+		c.asked = append(c.asked, strings.TrimSpace(h.Meta.Name+" "+action+" "+nextBoot))
+		c.mu.Unlock()
+		state, err := do(ctx, action)
+		return workflow.PowerOutcome{Driver: "test", State: state}, err
+	}
 	defer c.mu.Unlock()
 	c.asked = append(c.asked, strings.TrimSpace(h.Meta.Name+" "+action+" "+nextBoot))
 	if c.done != nil {

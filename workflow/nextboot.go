@@ -63,6 +63,8 @@ func halted(h *hardware.Hardware, c Circumstances) (hardware.Next, bool) {
 	switch {
 	case !left || !h.Spec.Netboot.PXE():
 		return hardware.Next{}, false
+	case s.Hold && s.HoldReason == hardware.ReasonRestored:
+		return hardware.Next{}, false // it may be in use since the backup was made
 	case s.State == hardware.StateRetired:
 		return halt(hardware.ReasonRetired)
 	case s.Hold && s.HoldReason == hardware.ReasonNotStopped:

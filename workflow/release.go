@@ -55,7 +55,7 @@ func (e *Engine) Release(ctx context.Context, uid string, in ReleaseInput) (work
 		if s.Claim == nil && !dirty && s.Reserved == nil {
 			return nil, nil
 		}
-		return e.giveBack(m, h, s, in), nil
+		return e.giveBack(ctx, m, h, s, in), nil
 	})
 	if err != nil {
 		return "", nil, err
@@ -77,10 +77,10 @@ func (e *Engine) Release(ctx context.Context, uid string, in ReleaseInput) (work
 
 // giveBack ends the claim, or the reservation, in the machine's value. The caller holds
 // m.mu.
-func (e *Engine) giveBack(m *machine, h *hardware.Hardware, s *hardware.Status, in ReleaseInput) []Event {
+func (e *Engine) giveBack(ctx context.Context, m *machine, h *hardware.Hardware, s *hardware.Status, in ReleaseInput) []Event {
 	ev := []Event{*e.told(h, hardware.ReasonReleaseAsked, in.Why)}
 	claimed, was := s.Claim != nil, s.Reserved
-	ev = append(ev, e.endClaim(m, h, s, "")...)
+	ev = append(ev, e.endClaim(ctx, m, h, s, "")...)
 	s.Reserved = nil
 	if r := in.Reserve; r != nil && claimed {
 		s.Reserved = r.From(e.c.Now())
@@ -144,7 +144,7 @@ func (e *Engine) giveUp(ctx context.Context, m *machine, in ReleaseInput) (strin
 			return nil, nil
 		}
 		ev := []Event{*e.told(h, hardware.ReasonReleaseAsked, in.Why)}
-		ev = append(ev, e.endClaim(m, h, s, hardware.StoppedByHold)...)
+		ev = append(ev, e.endClaim(ctx, m, h, s, hardware.StoppedByHold)...)
 		ev = append(ev, e.proven(h, s, hardware.StoppedByHold, "")...) // one that was awaited
 		s.Reserved = nil
 		if dirty {

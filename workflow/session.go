@@ -239,6 +239,9 @@ func idle(s hardware.Status, scope hardware.Scope) *Finish {
 	default:
 		return &Finish{What: FinishReboot, Reason: "this machine was accepted"}
 	}
+	if s.KeptUnwiped() {
+		return &Finish{What: FinishWait, Reason: hardware.ReasonReserved.Sentence()} // its disk must not be started
+	}
 	if s.State == hardware.StateProvisioned {
 		return &Finish{What: FinishReboot, Reason: hardware.ReasonProvisioned.Sentence()}
 	}

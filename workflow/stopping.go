@@ -20,22 +20,34 @@ const (
 )
 
 // mayRun reports whether a system may run on the machine that was installed under its
-// claim, or under none. What was kept on its disks for the claim's group did not run
-// since, until an install overwrote it.
-func mayRun(h *hardware.Hardware, s *hardware.Status) bool {
+// claim, or under none; wrote says that its workflow wrote to a disk. What was kept on
+// its disks for the claim's group did not run since, until an install overwrote it.
+func mayRun(h *hardware.Hardware, s *hardware.Status, wrote bool) bool {
 	switch {
 	case s.KeptUnwiped():
 		return false
 	case h.Spec.Netboot.IPXE != nil:
 		return true // a system of the operator's that needs no disk
+	case s.Installed || s.AwaitOS || len(s.Dirty) > 0 || s.State == hardware.StateProvisioned:
+		return true
 	}
-	return s.Installed || s.AwaitOS || len(s.Dirty) > 0 || s.State == hardware.StateProvisioned
+	return wrote && s.State != hardware.StateAvailable
+}
+
+// wrote reports whether the machine's workflow, the active or the last one, may have
+// written to a disk.
+func (e *Engine) wrote(ctx context.Context, s *hardware.Status) bool {
+	if s.Workflow == "" {
+		return false
+	}
+	w, err := e.c.Store.Workflow(ctx, s.Workflow)
+	return err != nil || w.wrote()
 }
 
 // endClaim ends the machine's claim in its value, and says what is known of its system:
 // given, where it is not empty, is how that is known where it may run. The store ends
 // the claim's record in the same transaction. The caller holds m.mu.
-func (e *Engine) endClaim(m *machine, h *hardware.Hardware, s *hardware.Status, given hardware.StoppedBy) []Event {
+func (e *Engine) endClaim(ctx context.Context, m *machine, h *hardware.Hardware, s *hardware.Status, given hardware.StoppedBy) []Event {
 	if s.Claim == nil {
 		return nil
 	}
@@ -43,7 +55,7 @@ func (e *Engine) endClaim(m *machine, h *hardware.Hardware, s *hardware.Status, 
 	s.Stopping = &hardware.Stopping{Claim: s.Claim.ID, Since: now, Until: now.Add(e.stopWithin())}
 	by := given
 	switch {
-	case !mayRun(h, s):
+	case !mayRun(h, s, e.wrote(ctx, s)):
 		by = hardware.StoppedNeverRan
 	case by == "" && m.session != nil && !m.session.leaving:
 		by = hardware.StoppedByWorker
@@ -125,8 +137,8 @@ func (e *Engine) stopNext(ctx context.Context, m *machine) error {
 	}
 	st, now := mc.Status.Stopping, e.c.Now()
 	switch {
-	case st == nil:
-		return nil
+	case st == nil, mc.Status.Hold && mc.Status.HoldReason == hardware.ReasonRestored:
+		return nil // what the backup says may be long over
 	case st.Stopped != nil:
 		e.powerBack(m, &mc.Status)
 		return nil

@@ -59,7 +59,8 @@ func (e *Engine) reservationOver(ctx context.Context, m *machine) error {
 	return e.changes(ctx, m.uid, func(h *hardware.Hardware, mc *Machine) ([]Event, error) {
 		s := &mc.Status
 		r := s.Reserved
-		if r == nil || s.Claim != nil || e.c.Now().Before(r.Until) {
+		restored := s.Hold && s.HoldReason == hardware.ReasonRestored // it may be somebody's since
+		if r == nil || s.Claim != nil || restored || e.c.Now().Before(r.Until) {
 			return nil, nil
 		}
 		s.Reserved = nil

@@ -42,7 +42,7 @@ func sameIssue(a, b hardware.Issue) bool {
 // quiet reports whether nothing about the machine can be an issue.
 func quiet(h *hardware.Hardware) bool {
 	s := &h.Status
-	return !s.State.Moving() && s.State != hardware.StateFailed && s.State != hardware.StatePending && !s.Hold && s.Failures == 0 && s.Power.Error == "" &&
+	return !s.State.Moving() && s.State != hardware.StateFailed && s.State != hardware.StatePending && !s.Hold && s.Failures == 0 && s.Unhealthy == "" && s.Power.Error == "" &&
 		!s.Disputed() && !s.Netboots.Looping()
 }
 

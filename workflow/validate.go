@@ -103,7 +103,9 @@ func checkState(s *Snapshot, p *Plan) []Check {
 		return []Check{bad(name, "wait for it, or type: "+typeCancel(s.active().Meta.Name), "it has the active workflow %q", s.active().Meta.Name)}
 	case s.state().Moving():
 		return []Check{bad(name, typeExplain(n), "it is %s", s.state())}
-	case s.state() == hardware.StateProvisioned && !p.Reinstall:
+	case st.Reserved != nil && st.Claim == nil:
+		return []Check{bad(name, "claim it with --reuse "+st.Reserved.For+", or release it: "+typeRelease(n), "it is kept %s", reservedWords(st.Reserved))}
+	case s.state() == hardware.StateProvisioned && !p.Reinstall && !st.KeptUnwiped():
 		return []Check{bad(name, "release it first ("+typeRelease(n)+"), or provision it with --reinstall", "it is provisioned, and an install would destroy its disk")}
 	}
 	var out []Check

@@ -15,6 +15,7 @@ import (
 	"github.com/rackstrap/rackstrap/api/document"
 	"github.com/rackstrap/rackstrap/hardware"
 	"github.com/rackstrap/rackstrap/ipxe"
+	"github.com/rackstrap/rackstrap/workflow"
 )
 
 // defaultConfigPath is where serve looks and init writes.
@@ -34,6 +35,7 @@ type config struct {
 	Health     listenConfig   `json:"health"`
 	Images     imagesConfig   `json:"images"`
 	Metadata   metadataConfig `json:"metadata"`
+	Release    releaseConfig  `json:"release"`
 	Log        logConfig      `json:"log"`
 }
 
@@ -90,6 +92,12 @@ type metadataConfig struct {
 	SSHKeys []string `json:"sshKeys"`
 }
 
+type releaseConfig struct {
+	// StopWithin is how long after the end of a claim its machine has to be known to have
+	// stopped; then it is on hold.
+	StopWithin hardware.Duration `json:"stopWithin"`
+}
+
 type logConfig struct {
 	Level  string `json:"level"`
 	Format string `json:"format"`
@@ -97,15 +105,16 @@ type logConfig struct {
 
 func defaultConfig() config {
 	return config{
-		Data:   "/var/lib/rackstrap",
-		Socket: "/run/rackstrap/rackstrap.sock",
-		DHCP:   dhcpConfig{Enabled: true, AnswerRouterSolicitations: true, SearchOtherServers: true},
-		TFTP:   listenConfig{":69"},
-		HTTP:   httpConfig{Listen: ":7080", BootRate: ipxe.DefaultRate / 1_000_000},
-		HTTPS:  httpsConfig{Listen: ":7443"},
-		Worker: workerConfig{Listen: ":42113"},
-		Health: listenConfig{"127.0.0.1:7081"},
-		Log:    logConfig{Level: "info", Format: "text"},
+		Data:    "/var/lib/rackstrap",
+		Socket:  "/run/rackstrap/rackstrap.sock",
+		DHCP:    dhcpConfig{Enabled: true, AnswerRouterSolicitations: true, SearchOtherServers: true},
+		TFTP:    listenConfig{":69"},
+		HTTP:    httpConfig{Listen: ":7080", BootRate: ipxe.DefaultRate / 1_000_000},
+		HTTPS:   httpsConfig{Listen: ":7443"},
+		Worker:  workerConfig{Listen: ":42113"},
+		Health:  listenConfig{"127.0.0.1:7081"},
+		Release: releaseConfig{StopWithin: hardware.Duration(workflow.StopWithin)},
+		Log:     logConfig{Level: "info", Format: "text"},
 	}
 }
 
@@ -187,6 +196,12 @@ metadata:
   # Public keys (lines of authorized_keys) for the default user of every installed
   # system, besides those of its record.
   sshKeys: []
+
+release:
+  # A claim that ends says when its machine is known to have stopped: its controller says
+  # that it is off, or its worker comes. After this time without either, the machine is
+  # on hold. From 1m to 24h.
+  stopWithin: 15m0s
 
 log:
   level: info   # debug, info, warn or error
@@ -280,6 +295,9 @@ func (c *config) validate() error {
 	}
 	if c.Images.CA != "" && !filepath.IsAbs(c.Images.CA) {
 		return fmt.Errorf("images.ca: %q is not an absolute path", c.Images.CA)
+	}
+	if d := time.Duration(c.Release.StopWithin); d < time.Minute || d > 24*time.Hour {
+		return fmt.Errorf("release.stopWithin: %v is not a time to wait for a machine to stop (1m to 24h)", d)
 	}
 	if _, err := logLevel(c.Log.Level); err != nil {
 		return err

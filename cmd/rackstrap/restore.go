@@ -217,8 +217,9 @@ func (r restorer) hold(ctx context.Context, path string) (names found, err error
 		return names, err
 	}
 	for _, h := range all {
-		if s := h.Status.State; s == hardware.StateProvisioned || s == hardware.StateRetired {
-			continue // nothing writes to it by itself, and no claim picks it
+		s := &h.Status
+		if quiet := !s.KeptUnwiped() && !s.Stopping.Awaited(); s.State == hardware.StateRetired || s.State == hardware.StateProvisioned && quiet {
+			continue // nothing writes to it or switches it off by itself, and no claim picks it
 		}
 		m, err := db.Machine(ctx, h.Meta.UID)
 		if err != nil {

@@ -102,7 +102,8 @@ func newAppliance(ctx context.Context, c config, log *slog.Logger) (_ *appliance
 		Store: meteredEngineStore{a.db, a.meters}, Templates: a.db.TemplateByName, HardwareByName: a.db.HardwareByName,
 		Resolve: a.resolver.resolve, Logs: logs, Note: a.recorder.Note, Machines: a.db.View().Hardware, Subnets: a.db.View().Subnets,
 		Rules: a.db.View().Rules, Alike: a.db.View().Alike,
-		TokenKey: a.id.tokenKey, Now: time.Now, Log: log, Power: newPower(a.reg),
+		StopWithin: time.Duration(c.Release.StopWithin),
+		TokenKey:   a.id.tokenKey, Now: time.Now, Log: log, Power: newPower(a.reg),
 	})
 	a.meters.watch(a.reg, a.engine.Stats, a.recorder.Dropped)
 	return a, nil

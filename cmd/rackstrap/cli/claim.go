@@ -38,6 +38,12 @@ func claimColumns() []column[hardware.Claim] {
 			return "ended"
 		}},
 		{head: "SINCE", wide: true, value: func(c hardware.Claim) string { return c.Status.Claimed.Local().Format(time.DateTime) }},
+		{head: "STOPPED", wide: true, value: func(c hardware.Claim) string {
+			if s := c.Status.Stopped; s != nil {
+				return string(s.By)
+			}
+			return ""
+		}},
 		{head: "PROVIDER ID", wide: true, value: func(c hardware.Claim) string { return c.Status.ProviderID }},
 	}
 }

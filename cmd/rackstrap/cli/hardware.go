@@ -133,6 +133,9 @@ func stateWords(h hardware.Hardware) string {
 	if h.Status.Hold {
 		s += ", on hold"
 	}
+	if h.Status.Reserved != nil {
+		s += ", kept"
+	}
 	if h.Status.Maintenance {
 		s += ", in maintenance"
 	}
