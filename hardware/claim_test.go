@@ -28,19 +28,23 @@ func TestClaimValidate(t *testing.T) {
 		t.Fatal(err)
 	}
 	for want, change := range map[string]func(*Claim){
-		"metadata.name: is empty (choose an id":                         func(c *Claim) { c.Meta.Name = "" },
-		`metadata.name: "A" has 'A'`:                                    func(c *Claim) { c.Meta.Name = "A" },
-		"metadata.labels: key":                                          func(c *Claim) { c.Meta.Labels[""] = "x" },
-		"spec.owner: is empty":                                          func(c *Claim) { c.Spec.Owner = "" },
-		`spec.owner: "/a" begins or ends with a slash`:                  func(c *Claim) { c.Spec.Owner = "/a" },
-		`spec.owner: "a//b" begins`:                                     func(c *Claim) { c.Spec.Owner = "a//b" },
-		"spec.owner: \"a b\" has ' '":                                   func(c *Claim) { c.Spec.Owner = "a b" },
-		"bytes, the limit is 253":                                       func(c *Claim) { c.Spec.Owner = strings.Repeat("a", 254) },
-		"spec.hardware: ":                                               func(c *Claim) { c.Spec.Hardware = "no name" },
-		"spec.selector: selector":                                       func(c *Claim) { c.Spec.Selector = "a=b=" },
-		"spec.failureDomain: ":                                          func(c *Claim) { c.Spec.FailureDomain = "a b" },
-		"spec.failureDomainLabel: ":                                     func(c *Claim) { c.Spec.FailureDomainLabel = "a b" },
-		`spec.failureDomain: is empty, but spec.failureDomainLabel`:     func(c *Claim) { c.Spec.FailureDomain = "" },
+		"metadata.name: is empty (choose an id":                     func(c *Claim) { c.Meta.Name = "" },
+		`metadata.name: "A" has 'A'`:                                func(c *Claim) { c.Meta.Name = "A" },
+		"metadata.labels: key":                                      func(c *Claim) { c.Meta.Labels[""] = "x" },
+		"spec.owner: is empty":                                      func(c *Claim) { c.Spec.Owner = "" },
+		`spec.owner: "/a" begins or ends with a slash`:              func(c *Claim) { c.Spec.Owner = "/a" },
+		`spec.owner: "a//b" begins`:                                 func(c *Claim) { c.Spec.Owner = "a//b" },
+		"spec.owner: \"a b\" has ' '":                               func(c *Claim) { c.Spec.Owner = "a b" },
+		"bytes, the limit is 253":                                   func(c *Claim) { c.Spec.Owner = strings.Repeat("a", 254) },
+		"spec.hardware: ":                                           func(c *Claim) { c.Spec.Hardware = "no name" },
+		"spec.selector: selector":                                   func(c *Claim) { c.Spec.Selector = "a=b=" },
+		"spec.failureDomain: ":                                      func(c *Claim) { c.Spec.FailureDomain = "a b" },
+		"spec.failureDomainLabel: ":                                 func(c *Claim) { c.Spec.FailureDomainLabel = "a b" },
+		`spec.failureDomain: is empty, but spec.failureDomainLabel`: func(c *Claim) { c.Spec.FailureDomain = "" },
+		`spec.failureDomain: is empty, but spec.failureDomainPreferred`: func(c *Claim) {
+			c.Spec.FailureDomain, c.Spec.FailureDomainLabel, c.Spec.FailureDomainPreferred = "", "", true
+		},
+		`spec.reuse: "a/" begins or ends with a slash`:                  func(c *Claim) { c.Spec.Reuse = "a/" },
 		"spec.prefer: has 17 entries":                                   func(c *Claim) { c.Spec.Prefer = make([]Preference, 17) },
 		"spec.prefer[0].selector: selector":                             func(c *Claim) { c.Spec.Prefer[0].Selector = "(" },
 		"spec.prefer[0].selector: is empty":                             func(c *Claim) { c.Spec.Prefer[0].Selector = "" },
@@ -76,17 +80,19 @@ func TestClaimDifference(t *testing.T) {
 	}
 	no := false
 	for want, change := range map[string]func(*ClaimSpec){
-		"spec.owner":               func(s *ClaimSpec) { s.Owner = "x" },
-		"spec.hardware":            func(s *ClaimSpec) { s.Hardware = "x" },
-		"spec.selector":            func(s *ClaimSpec) { s.Selector = "" },
-		"spec.failureDomain":       func(s *ClaimSpec) { s.FailureDomain = "x" },
-		"spec.failureDomainLabel":  func(s *ClaimSpec) { s.FailureDomainLabel = "" },
-		"spec.requirements.arch":   func(s *ClaimSpec) { s.Requirements.Arch = "" },
-		"spec.requirements.cpus":   func(s *ClaimSpec) { s.Requirements.CPUs = 5 },
-		"spec.requirements.memory": func(s *ClaimSpec) { s.Requirements.Memory = "8G" },
-		"spec.requirements.disks":  func(s *ClaimSpec) { s.Requirements.Disks[0].Rotational = &no },
-		"spec.requirements.nics":   func(s *ClaimSpec) { s.Requirements.NICs = nil },
-		"spec.prefer":              func(s *ClaimSpec) { s.Prefer[0].Weight = 11 },
+		"spec.owner":                  func(s *ClaimSpec) { s.Owner = "x" },
+		"spec.hardware":               func(s *ClaimSpec) { s.Hardware = "x" },
+		"spec.selector":               func(s *ClaimSpec) { s.Selector = "" },
+		"spec.failureDomain":          func(s *ClaimSpec) { s.FailureDomain = "x" },
+		"spec.failureDomainLabel":     func(s *ClaimSpec) { s.FailureDomainLabel = "" },
+		"spec.failureDomainPreferred": func(s *ClaimSpec) { s.FailureDomainPreferred = true },
+		"spec.reuse":                  func(s *ClaimSpec) { s.Reuse = "x" },
+		"spec.requirements.arch":      func(s *ClaimSpec) { s.Requirements.Arch = "" },
+		"spec.requirements.cpus":      func(s *ClaimSpec) { s.Requirements.CPUs = 5 },
+		"spec.requirements.memory":    func(s *ClaimSpec) { s.Requirements.Memory = "8G" },
+		"spec.requirements.disks":     func(s *ClaimSpec) { s.Requirements.Disks[0].Rotational = &no },
+		"spec.requirements.nics":      func(s *ClaimSpec) { s.Requirements.NICs = nil },
+		"spec.prefer":                 func(s *ClaimSpec) { s.Prefer[0].Weight = 11 },
 	} {
 		b := goodClaim().Spec
 		change(&b)

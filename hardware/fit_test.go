@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 )
 
 func fitMachine(change func(*Hardware)) *Hardware {
@@ -26,6 +27,17 @@ func fitMachine(change func(*Hardware)) *Hardware {
 		change(h)
 	}
 	return h
+}
+
+// reserved keeps a machine for a group.
+func reserved(group string, keepDisks bool) func(*Hardware) {
+	return func(h *Hardware) {
+		h.Status.Reserved = &Reservation{For: group, KeepDisks: keepDisks, Until: time.Date(2026, 11, 21, 4, 0, 0, 0, time.UTC)}
+		if keepDisks {
+			h.Status.State, h.Status.Dirty = StateProvisioned, []DiskRef{{Path: "/dev/sda"}}
+			h.Status.Stopping = &Stopping{Claim: "c", Stopped: &Stopped{By: StoppedByPowerOff}}
+		}
+	}
 }
 
 // TestFit has one row for each thing that can speak against a machine.
@@ -57,6 +69,15 @@ func TestFit(t *testing.T) {
 		{change: func(h *Hardware) { h.Status.Hold, h.Status.HoldReason = true, ReasonTokenStolen }, first: AgainstHold, want: "on hold: " + ReasonTokenStolen.Sentence()},
 		{change: func(h *Hardware) { h.Status.Maintenance, h.Status.MaintenanceNote = true, "new fan" }, first: AgainstMaintenance, want: "in maintenance: new fan"},
 		{change: func(h *Hardware) { h.Status.Failures = 3 }, first: AgainstQuarantine, want: "quarantined: 3 installs or wipes failed in a row: look at `rackstrap explain m1`"},
+		{change: func(h *Hardware) { h.Status.Unhealthy = "it is slow" }, first: AgainstQuarantine, want: "quarantined: its last owner said: it is slow: look at `rackstrap explain m1`"},
+		{change: reserved("a/b", false), spec: ClaimSpec{Reuse: "a"}, first: AgainstReserved, want: "kept for claims of a/b until 2026-11-21T04:00:00Z: claim it with --reuse a/b, or end that with `rackstrap release m1`"},
+		{change: reserved("a/b", false), spec: ClaimSpec{Reuse: "a/b"}},
+		{change: reserved("a/b", true), spec: ClaimSpec{Reuse: "a/b"}},
+		{change: reserved("a/b", true), first: AgainstReserved, want: "kept for claims of a/b until 2026-11-21T04:00:00Z: claim it with --reuse a/b, or end that with `rackstrap release m1`; state provisioned"},
+		{change: func(h *Hardware) { reserved("a/b", true)(h); h.Status.Stopping.Stopped = nil }, spec: ClaimSpec{Reuse: "a/b"}, first: AgainstState, want: "state provisioned, and what its last owner installed is being stopped"},
+		{change: func(h *Hardware) { reserved("a/b", true)(h); h.Status.Hold = true }, spec: ClaimSpec{Reuse: "a/b"}, first: AgainstHold, want: "on hold"},
+		{change: func(h *Hardware) { reserved("a/b", true)(h); h.Status.State = StateReleasing }, spec: ClaimSpec{Reuse: "a/b"}, first: AgainstState, want: "state releasing"},
+		{spec: ClaimSpec{FailureDomain: "b1", FailureDomainPreferred: true}},
 		{change: func(h *Hardware) { h.Spec.Protect = true }, first: AgainstProtect, want: "protect: true"},
 		{change: func(h *Hardware) { h.Spec.Netboot.AllowPXE = &off }, first: AgainstNetboot, want: "allowPXE: false: nothing can be installed on it"},
 		{change: func(h *Hardware) { h.Spec.Netboot.AllowWorkflow = &off }, first: AgainstNetboot, want: "allowWorkflow: false: nothing can be installed on it"},
@@ -257,6 +278,58 @@ func TestBest(t *testing.T) {
 	}
 	if len(bestOf(t, m, "x", nil)) != 0 {
 		t.Error("something of nothing")
+	}
+}
+
+// TestBestOfAGroup: what is kept for the claim's group comes before anything, then the
+// failure domain that it prefers, by label or by the record's rack, then its weights.
+func TestBestOfAGroup(t *testing.T) {
+	t.Parallel()
+	named := func(name, rack string, change func(*Hardware)) *Hardware {
+		h := fitMachine(change)
+		h.Meta.Name, h.Meta.UID, h.Meta.Labels = name, name, map[string]string{"n": name}
+		h.Spec.Rack = rack
+		return h
+	}
+	all := []*Hardware{
+		named("a", "x", nil),
+		named("b", "y", nil),
+		named("c", "x", func(h *Hardware) { reserved("g", true)(h); h.Status.Failures = 2 }),
+		named("d", "y", reserved("g", false)),
+		named("e", "y", reserved("other", false)),
+		named("f", "y", func(h *Hardware) { h.Status.Failures = 1 }),
+	}
+	for _, tc := range []struct {
+		spec ClaimSpec
+		want string
+	}{
+		{ClaimSpec{Reuse: "g", FailureDomain: "y", FailureDomainPreferred: true, Prefer: []Preference{{"n=a", 100}, {"n=f", 50}, {"n=c", -100}}}, "dcfba"},
+		{ClaimSpec{Reuse: "g", Prefer: []Preference{{"n=a", 100}, {"n=c", 1}}}, "cdabf"},
+		{ClaimSpec{FailureDomain: "y", FailureDomainPreferred: true, Prefer: []Preference{{"n=a", 100}}}, "bfa"},
+		{ClaimSpec{FailureDomain: "z", FailureDomainPreferred: true, Prefer: []Preference{{"n=b", 1}}}, "baf"},
+		{ClaimSpec{FailureDomain: "y"}, "bf"},
+		{ClaimSpec{Reuse: "nobody", Prefer: []Preference{{"n=b", 1}}}, "baf"},
+	} {
+		tc.spec.Owner = "o"
+		m, err := NewMatcher(&tc.spec, Selector{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		got := ""
+		for _, h := range bestOf(t, m, "id", all) {
+			got += h.Meta.Name
+		}
+		if got != tc.want {
+			t.Errorf("%+v: %s, wanted %s", tc.spec, got, tc.want)
+		}
+		a := m.Answer("", all, func(string) bool { return false })
+		if a.Picked != tc.want[:1] || a.Candidates[0].Hardware != a.Picked {
+			t.Errorf("%+v: picked %s, first %s", tc.spec, a.Picked, a.Candidates[0].Hardware)
+		}
+	}
+	m, _ := NewMatcher(&ClaimSpec{Owner: "o", Reuse: "g", FailureDomain: "y", FailureDomainPreferred: true}, Selector{})
+	if c := m.Candidate(all[2], false, ""); c.Note != "kept for g until 2026-11-21T04:00:00Z; in failure domain rack=x, preferred y" {
+		t.Errorf("said of a kept one elsewhere: %q", c.Note)
 	}
 }
 

@@ -188,7 +188,7 @@ func newView(in *ScriptInput, shape, language string) (*view, error) {
 		return v, err
 	case shape == "halt":
 		if err := v.addServer(in); err != nil {
-			v.Script = "" // it stops all the same
+			v.Script = ScriptPath(in.MAC) // it stops all the same, and asks whoever it asked before
 		}
 		return v, nil
 	case shape == "notoken" && language == "ipxe":

@@ -54,6 +54,10 @@ func scriptCases() map[string]scriptCase {
 		})},
 		"denied":  {in: next(hardware.TargetNone, hardware.ReasonPXEDenied)},
 		"pending": {in: next(hardware.TargetNone, hardware.ReasonPendingApproval)},
+		"halt":    {in: next(hardware.TargetHalt, hardware.ReasonNotStopped)},
+		"halt-nowhere": {in: with(func(in *ScriptInput) { // it stops all the same
+			in.HTTP, in.Next = netip.AddrPort{}, hardware.Next{Target: hardware.TargetHalt, Reason: hardware.ReasonReleasing}
+		})},
 		"notoken": {in: with(func(in *ScriptInput) { in.Token = "" })},
 		"arguments": {in: with(func(in *ScriptInput) {
 			in.Consoles = []string{"ttyS1,57600n8"}

@@ -16,6 +16,17 @@ func TestNextBoot(t *testing.T) {
 		return hardware.Status{State: s, Hold: true, HoldReason: why}
 	}
 	in := func(s hardware.State) hardware.Status { return hardware.Status{State: s} }
+	left := func(s hardware.State) hardware.Status { // of an owner who is gone
+		return hardware.Status{State: s, Dirty: []hardware.DiskRef{{Path: "/dev/sda"}}, Stopping: &hardware.Stopping{Stopped: &hardware.Stopped{By: hardware.StoppedByPowerOff}}}
+	}
+	keeps := func(stopped bool) hardware.Status {
+		s := left(hardware.StateProvisioned)
+		s.Reserved = &hardware.Reservation{For: "g", KeepDisks: true}
+		if !stopped {
+			s.Stopping = &hardware.Stopping{}
+		}
+		return s
+	}
 	active, discovery := Circumstances{Active: true}, Circumstances{Discovery: true}
 	both := Circumstances{Active: true, Discovery: true}
 	worker := func(s hardware.Scope, r hardware.Reason) hardware.Next {
@@ -51,6 +62,15 @@ func TestNextBoot(t *testing.T) {
 		{"its own script wins over a workflow", hardware.Netboot{IPXE: own}, in(hardware.StateProvisioning), active, next(hardware.TargetCustom, hardware.ReasonOwnScript)},
 		{"its own script wins over provisioned", hardware.Netboot{IPXE: own}, in(hardware.StateProvisioned), Circumstances{}, next(hardware.TargetCustom, hardware.ReasonOwnScript)},
 		{"its own script of a retired machine", hardware.Netboot{IPXE: own}, in(hardware.StateRetired), Circumstances{}, next(hardware.TargetNone, hardware.ReasonRetired)},
+		{"releasing and on hold", hardware.Netboot{}, held(hardware.StateReleasing, hardware.ReasonNotStopped), active, next(hardware.TargetHalt, hardware.ReasonNotStopped)},
+		{"releasing and restored from a backup", hardware.Netboot{}, held(hardware.StateReleasing, hardware.ReasonRestored), active, next(hardware.TargetNone, hardware.ReasonOnHold)},
+		{"its wipe failed", hardware.Netboot{}, left(hardware.StateFailed), Circumstances{}, next(hardware.TargetHalt, hardware.ReasonLeftover)},
+		{"its wipe failed, and is tried again", hardware.Netboot{}, left(hardware.StateFailed), active, worker(hardware.ScopeWork, hardware.ReasonWorkflowActive)},
+		{"given up and retired", hardware.Netboot{}, left(hardware.StateRetired), Circumstances{}, next(hardware.TargetHalt, hardware.ReasonRetired)},
+		{"given up, its record forbids netbooting", hardware.Netboot{AllowPXE: &no}, left(hardware.StateFailed), Circumstances{}, next(hardware.TargetDisk, hardware.ReasonPXEDenied)},
+		{"kept for a group", hardware.Netboot{}, keeps(true), Circumstances{}, next(hardware.TargetHalt, hardware.ReasonReserved)},
+		{"kept for a group, and being stopped", hardware.Netboot{}, keeps(false), Circumstances{}, worker(hardware.ScopeIdle, hardware.ReasonReserved)},
+		{"kept for a group, which installs", hardware.Netboot{}, keeps(true), active, worker(hardware.ScopeWork, hardware.ReasonWorkflowActive)},
 		{"releasing, its wipe waits", hardware.Netboot{}, in(hardware.StateReleasing), active, worker(hardware.ScopeWork, hardware.ReasonWorkflowActive)},
 		{"releasing, no wipe", hardware.Netboot{}, in(hardware.StateReleasing), Circumstances{}, next(hardware.TargetHalt, hardware.ReasonReleasing)},
 		{"releasing, no wipe allowed", hardware.Netboot{AllowWorkflow: &no}, in(hardware.StateReleasing), active, next(hardware.TargetHalt, hardware.ReasonReleasing)},

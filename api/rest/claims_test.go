@@ -272,3 +272,53 @@ func TestClaimerLeases(t *testing.T) {
 		t.Errorf("viewer: %s", got)
 	}
 }
+
+// TestReleaseClaim: what a release may say, who may say it, and that it is said once.
+func TestReleaseClaim(t *testing.T) {
+	t.Parallel()
+	d := newClaimDesk(t, named("b1", "blue"), named("b2", "blue"), named("r1", "red"))
+	blue, red := claimerOf(t, "blue/", "team=blue"), claimerOf(t, "red/", "")
+	operator, viewer := Caller{Name: "op", Role: RoleOperator}, Caller{Name: "view", Role: RoleViewer}
+	claim := func(id, owner, more string) string {
+		return fmt.Sprintf(`{"metadata":{"name":%q},"spec":{"owner":%q%s}}`, id, owner, more)
+	}
+	for i, r := range []struct {
+		who           Caller
+		request, body string
+		status        int
+		has           string
+	}{
+		{blue, "POST /claims", claim("c1", "blue/x", `,"hardware":"b1"`), 201, `"hardware":"b1"`},
+		{viewer, "POST /claims/c1/release", `{}`, 403, "operator"},
+		{red, "POST /claims/c1/release", `{}`, 404, "there is no claim"},
+		{blue, "POST /claims/c2/release", `{}`, 404, "there is no claim"},
+		{blue, "POST /claims/c1/release", `{"reserve":{"for":"red/x"}}`, 403, "use a group that begins with blue/"},
+		{blue, "POST /claims/c1/release", `{"reserve":{"for":""}}`, 422, "reserve.for"},
+		{blue, "POST /claims/c1/release", `{"reserve":{"for":"blue/x","within":"25h"}}`, 422, "wanted up to 24h0m0s"},
+		{blue, "POST /claims/c1/release", `{"reserve":{"for":"blue/x","within":"soon"}}`, 422, "within"},
+		{blue, "POST /claims/c1/release", `{"reserve":{"for":"blue/x"},"unhealthy":"slow"}`, 422, "leave out one of the two"},
+		{blue, "POST /claims/c1/release", `{"unhealthy":"` + strings.Repeat("x", 513) + `"}`, 422, "the limit is 512"},
+		{blue, "POST /claims/c1/release", `{"keep":true}`, 422, "keep"},
+		{blue, "GET /claims/c1", ``, 200, `"status":{"hardware":"b1"`},
+		{blue, "POST /claims/c1/release", `{"reserve":{"for":"blue/x"},"reason":"rolled"}`, 200, `"stopped":{"at":"`},
+		{blue, "POST /claims/c1/release", `{"unhealthy":"later"}`, 200, `"by":"never-ran"`}, // it has ended: nothing changes
+		{blue, "DELETE /claims/c1", ``, 200, `"by":"never-ran"`},
+		{operator, "GET /hardware/b1", ``, 200, `"reserved":{"for":"blue/x","until":"`},
+		{red, "POST /claims", claim("r1", "red/x", `,"reuse":"blue/x"`), 403, "use a group that begins with red/"},
+		{red, "POST /claims/explain", `{"spec":{"reuse":"blue/x"}}`, 403, "use a group that begins with red/"},
+		{red, "POST /claims", claim("r1", "red/x", `,"hardware":"b1"`), 409, "kept for claims of blue/x until"},
+		{blue, "POST /claims/explain", `{"spec":{"reuse":"blue/x","prefer":[{"selector":"team","weight":1}]}}`, 200, "b1 would be taken"},
+		{blue, "POST /claims", claim("c2", "blue/y", `,"reuse":"blue/x"`), 201, `"hardware":"b1"`},
+		{blue, "POST /claims", claim("c3", "blue/z", `,"reuse":"blue/x"`), 201, `"hardware":"b2"`}, // there is none left
+		{blue, "POST /claims/c2/release", `{"unhealthy":"it is slow"}`, 200, `"ended":"`},
+		{operator, "GET /hardware/b1", ``, 200, `"unhealthy":"it is slow"`},
+		{blue, "POST /claims", claim("c4", "blue/x", ``), 409, "1 quarantined"},
+		{operator, "POST /claims", claim("o1", "green", `,"failureDomainPreferred":true`), 422, "spec.failureDomainPreferred is true"},
+		{operator, "POST /claims", claim("o1", "green", `,"failureDomain":"a9","failureDomainPreferred":true`), 201, `"hardware":"r1"`},
+	} {
+		var got json.RawMessage
+		if status := d.ask(r.who, r.request, r.body, &got); status != r.status || !strings.Contains(string(got), r.has) {
+			t.Errorf("%d %s: %s %s\n got %d %s\nwant %d %s", i, r.who.Name, r.request, r.body, status, got, r.status, r.has)
+		}
+	}
+}

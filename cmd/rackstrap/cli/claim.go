@@ -262,7 +262,11 @@ func (a *app) printExplanation(out *api.ClaimExplanation, most int) error {
 		case c.Fits:
 			fits = "yes"
 		}
-		lines = append(lines, []string{c.Hardware, fits, fmt.Sprint(c.Score), orDash(oneLine(strings.Join(c.Against, "; ")))})
+		words := strings.Join(c.Against, "; ")
+		if c.Fits {
+			words = c.Note
+		}
+		lines = append(lines, []string{c.Hardware, fits, fmt.Sprint(c.Score), orDash(oneLine(words))})
 	}
 	if len(out.Candidates) == 0 {
 		return nil
