@@ -83,6 +83,8 @@ metadata: {name: %[1]s, namespace: default}
 spec:
   clusterName: %[1]s
   replicas: %[3]d
+  # There are no nodes, so no Machine is ever available, and the usual rollout would wait.
+  rollout: {strategy: {type: RollingUpdate, rollingUpdate: {maxSurge: 1, maxUnavailable: "100%%"}}}
   selector: {matchLabels: {cluster.x-k8s.io/cluster-name: %[1]s, cluster.x-k8s.io/deployment-name: %[1]s}}
   template:
     metadata: {labels: {cluster.x-k8s.io/cluster-name: %[1]s, cluster.x-k8s.io/deployment-name: %[1]s}}
