@@ -3,6 +3,7 @@
 // driver, asks for its address by DHCP, fetches its boot script by HTTP, and runs the
 // worker's own session with runners that keep what they would write in memory.
 //
-// What is not simulated is the time that things take, and whatever the bytes of an
-// image would do: what a system does once it is booted is given by [Options.OS].
+// Not simulated are the time that things take, kernel and initramfs, which are not
+// fetched, and whatever the bytes of an image would do: what a system does once it is
+// booted is given by [Options.OS].
 package sim
