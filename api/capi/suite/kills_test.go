@@ -330,7 +330,7 @@ func (w *witness) judge(t *testing.T) {
 	for _, x := range all {
 		claimOf[x.Meta.UID] = strings.TrimPrefix(x.Meta.Name, "capi-")
 	}
-	installs := map[string]int{}
+	installs, over := map[string]int{}, 0
 	for _, x := range w.s.Rack.Writes() {
 		if x.What == workflow.KindImageWrite {
 			installs[x.Workflow]++
@@ -338,6 +338,7 @@ func (w *witness) judge(t *testing.T) {
 		if x.Over == nil || x.Workflow == x.Over.Workflow && x.Over.Boots == 0 {
 			continue // the next action of the same install
 		}
+		over++
 		id := claimOf[x.Over.Workflow]
 		c, known := byName[id]
 		if !known {
@@ -354,6 +355,9 @@ func (w *witness) judge(t *testing.T) {
 			twice++
 		}
 	}
-	t.Logf("%d claims, %d RackstrapMachines, %d installs of which %d wrote the image again after a broken attempt; of %d claims the deletion was not seen",
-		len(byName), len(w.claims), len(installs), twice, unseen)
+	t.Logf("%d claims, %d RackstrapMachines, %d installs of which %d wrote the image again after a broken attempt, %d writes over a system that had been in use; of %d claims the deletion was not seen",
+		len(byName), len(w.claims), len(installs), twice, over, unseen)
+	if over == 0 || len(w.claims) < len(byName) {
+		t.Error("too little was seen to judge by")
+	}
 }
