@@ -77,17 +77,6 @@ func TestContractFailureDomain(t *testing.T) {
 	}
 }
 
-func TestQuantity(t *testing.T) {
-	t.Parallel()
-	for in, want := range map[string]hardware.Quantity{"64Gi": "64Gi", "1.5Gi": "1536Mi", "512M": "512M", "1e9": "1000000000", "1000k": "1M", "2000m": "2", "1Ki": "1Ki"} {
-		q := resource.MustParse(in)
-		got := quantity(&q)
-		if n, err := got.Bytes(); got != want || err != nil || n != q.Value() {
-			t.Errorf("%s: %s, want %s (%d, %v)", in, got, want, n, err)
-		}
-	}
-}
-
 func TestProvision(t *testing.T) {
 	t.Parallel()
 	o := claimed().object

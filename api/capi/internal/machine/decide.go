@@ -65,6 +65,8 @@ type seen struct {
 	hardware *hardware.Hardware
 	// install is the workflow that installs, or installed, the system under the claim.
 	install *api.Workflow
+	// leases are what DHCP has confirmed to the machine.
+	leases []api.Lease
 }
 
 // decision is the next step, and why it is no other.

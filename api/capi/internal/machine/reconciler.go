@@ -1,4 +1,3 @@
-// Package machine reconciles RackstrapMachines.
 package machine
 
 import (

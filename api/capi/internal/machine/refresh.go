@@ -6,6 +6,7 @@ import (
 	"k8s.io/utils/ptr"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 
+	"github.com/rackstrap/rackstrap/api"
 	"github.com/rackstrap/rackstrap/api/capi/internal/ipam"
 	infrav1 "github.com/rackstrap/rackstrap/api/capi/v1beta1"
 	"github.com/rackstrap/rackstrap/hardware"
@@ -36,7 +37,7 @@ func refresh(v *view) {
 		o.Spec.ProviderID = s.claim.Status.ProviderID
 	}
 	if lost(v) == "" {
-		o.Status.Addresses = addresses(s.hardware, o.Spec.Network, v.pool)
+		o.Status.Addresses = addresses(s.hardware, o.Spec.Network, v.pool, s.leases)
 		o.Status.FailureDomain = failureDomain(v)
 	}
 	if isProvisioned(v) {
@@ -76,8 +77,9 @@ func labelOf(h *hardware.Hardware, label string) string {
 }
 
 // addresses are the host name, what pools gave, and what is reserved for the machine's
-// interfaces where no address of a pool took its place.
-func addresses(h *hardware.Hardware, network infrav1.Network, pool []ipam.Address) []clusterv1.MachineAddress {
+// interfaces where no address of a pool took its place. What DHCP lent counts where
+// there is nothing else.
+func addresses(h *hardware.Hardware, network infrav1.Network, pool []ipam.Address, leases []api.Lease) []clusterv1.MachineAddress {
 	out := []clusterv1.MachineAddress{{Type: clusterv1.MachineHostName, Address: h.HostName()}}
 	seen := map[netip.Addr]bool{}
 	add := func(a netip.Addr) {
@@ -106,6 +108,11 @@ func addresses(h *hardware.Hardware, network infrav1.Network, pool []ipam.Addres
 			if !replaced[family{i, p.Addr().Is6()}] {
 				add(p.Addr())
 			}
+		}
+	}
+	if len(out) == 1 {
+		for i := range leases {
+			add(leases[i].Addr)
 		}
 	}
 	return out

@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -20,6 +21,7 @@ import (
 	"github.com/rackstrap/rackstrap/api/capi/internal/appliance"
 	"github.com/rackstrap/rackstrap/api/capi/internal/ipam"
 	infrav1 "github.com/rackstrap/rackstrap/api/capi/v1beta1"
+	rackstrap "github.com/rackstrap/rackstrap/api/client"
 	"github.com/rackstrap/rackstrap/hardware"
 	"github.com/rackstrap/rackstrap/workflow"
 )
@@ -119,7 +121,7 @@ func (w *work) look(ctx context.Context) error {
 	if s.claim, err = found(w.app.Claims.Get(ctx, w.object.Spec.ClaimID)); err != nil {
 		return err
 	}
-	if s.claim == nil {
+	if s.claim == nil || s.claim.Status.Hardware == "" { // or given up before it was made
 		w.seen = s
 		return nil
 	}
@@ -131,10 +133,21 @@ func (w *work) look(ctx context.Context) error {
 	}
 	w.places.put(w.rq, place{secret: w.app.Secret, hardware: s.claim.Status.Hardware})
 	if s.hardware != nil && w.object.DeletionTimestamp.IsZero() {
-		s.install, err = w.lookInstall(ctx, s.hardware)
+		if s.install, err = w.lookInstall(ctx, s.hardware); err != nil {
+			return err
+		}
 	}
 	w.seen = s
+	if joinable(w.view) && s.hardware != nil && w.object.DeletionTimestamp.IsZero() && !reserved(s.hardware) {
+		s.leases, err = w.app.Leases(ctx, rackstrap.LeaseFilter{Machine: s.hardware.Meta.Name, State: []string{string(hardware.LeaseActive)}})
+		slices.SortFunc(s.leases, func(a, b api.Lease) int { return a.Addr.Compare(b.Addr) })
+	}
 	return err
+}
+
+// reserved reports whether the record says what addresses the machine has.
+func reserved(h *hardware.Hardware) bool {
+	return slices.ContainsFunc(h.Spec.Interfaces, func(n hardware.NIC) bool { return len(n.Addresses) > 0 })
 }
 
 // addresses asks the pools. The event of a claim that was served wakes us.
