@@ -158,6 +158,7 @@ func TestBootOrderIsOneBoot(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)
 	r.start("debian")
+	r.await(func(s hardware.Status) bool { return s.Power.Asked == "cycle" }) // which ends a boot
 	for range hardware.NetbootLimit - 1 {
 		first := r.powerOn(7)
 		r.pass(time.Second)
