@@ -87,7 +87,7 @@ func archOf(h *hardware.Hardware) string {
 func disk(all []hardware.DiskFact, which string) uint64 {
 	var usable []hardware.DiskFact
 	for _, d := range all {
-		if d.Path == which || (d.Serial != "" && "serial="+d.Serial == which) {
+		if (which != "" && d.Path == which) || (d.Serial != "" && "serial="+d.Serial == which) {
 			return d.Bytes
 		}
 		if d.Bytes > 0 && !d.ReadOnly && !d.Removable {
