@@ -4,15 +4,23 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net"
 	"os"
 	"path/filepath"
+	"strconv"
 )
 
 // managers are the Cluster API's: where each of them listens.
 type managers struct {
 	certs    string         // folder with tls.crt and tls.key of the webhooks
+	host     string         // where the API server finds them
 	webhooks map[string]int // by provider
 	health   map[string]int
+}
+
+// at is where the webhooks of a provider are, as host:port.
+func (m *managers) at(provider string) string {
+	return net.JoinHostPort(m.host, strconv.Itoa(m.webhooks[provider]))
 }
 
 // managersOf chooses the ports once: the components name them, in a clusterctl
@@ -21,11 +29,11 @@ func (p *Plane) managersOf(ctx context.Context) (*managers, error) {
 	if p.capi != nil {
 		return p.capi, nil
 	}
-	m := &managers{certs: p.pki("webhooks"), webhooks: map[string]int{}, health: map[string]int{}}
+	m := &managers{certs: p.pki("webhooks"), host: p.webhooks, webhooks: map[string]int{}, health: map[string]int{}}
 	if err := os.MkdirAll(m.certs, 0o700); err != nil {
 		return nil, err
 	}
-	pair, err := p.Identity.CA.Server("webhooks", "127.0.0.1", "localhost")
+	pair, err := p.Identity.CA.Server("webhooks", m.host, "localhost")
 	if err != nil {
 		return nil, err
 	}
@@ -58,7 +66,7 @@ func (p *Plane) StartCAPI(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
-		if b, err = local(b, m.webhooks[x.name], p.Identity.CA.CertPEM, false); err != nil {
+		if b, err = local(b, m.at(x.name), p.Identity.CA.CertPEM, false); err != nil {
 			return fmt.Errorf("%s: %w", x.components, err)
 		}
 		if err := p.Apply(ctx, string(b)); err != nil {
@@ -121,7 +129,7 @@ func (p *Plane) ApplyCAPICRDs(ctx context.Context) error {
 // ApplyComponents installs a provider's components without its Deployment, and waits
 // until its kinds are served. The provider has no webhooks.
 func (p *Plane) ApplyComponents(ctx context.Context, components []byte) error {
-	b, err := local(components, 0, nil, false)
+	b, err := local(components, "", nil, false)
 	if err != nil {
 		return err
 	}

@@ -68,7 +68,7 @@ func (p *Plane) Repository(ctx context.Context, infra Infrastructure) (string, e
 		if err != nil {
 			return "", err
 		}
-		if b, err = local(b, m.webhooks[x.name], p.Identity.CA.CertPEM, true); err != nil {
+		if b, err = local(b, m.at(x.name), p.Identity.CA.CertPEM, true); err != nil {
 			return "", fmt.Errorf("%s: %w", x.components, err)
 		}
 		dir := filepath.Join(root, x.repository, version)

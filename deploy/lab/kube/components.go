@@ -5,7 +5,6 @@ import (
 	"context"
 	"encoding/base64"
 	"errors"
-	"fmt"
 	"io"
 	"os"
 	"path/filepath"
@@ -87,9 +86,9 @@ func (p *Plane) render(ctx context.Context, x provider) ([]byte, error) {
 }
 
 // local rewrites components for a manager that is a process: its webhooks are a URL of
-// 127.0.0.1, with our authority. Deployments and what belongs to them go, unless all is
+// at, which is host:port, with our authority. Deployments and what belongs to them go, unless all is
 // kept: clusterctl reads what is installed from them, and nothing schedules them.
-func local(components []byte, webhooks int, ca []byte, all bool) ([]byte, error) {
+func local(components []byte, at string, ca []byte, all bool) ([]byte, error) {
 	var out bytes.Buffer
 	enc := yaml.NewEncoder(&out)
 	dec := yaml.NewDecoder(bytes.NewReader(components))
@@ -117,11 +116,11 @@ func local(components []byte, webhooks int, ca []byte, all bool) ([]byte, error)
 			hooks, _ := doc["webhooks"].([]any)
 			for _, h := range hooks {
 				if h, ok := h.(map[string]any); ok {
-					byURL(child(h, "clientConfig"), webhooks, ca)
+					byURL(child(h, "clientConfig"), at, ca)
 				}
 			}
 		case "CustomResourceDefinition":
-			byURL(child(doc, "spec", "conversion", "webhook", "clientConfig"), webhooks, ca)
+			byURL(child(doc, "spec", "conversion", "webhook", "clientConfig"), at, ca)
 			// What clusterctl marks, and `clusterctl move` then looks for.
 			labels, ok := meta["labels"].(map[string]any)
 			if !ok {
@@ -138,14 +137,14 @@ func local(components []byte, webhooks int, ca []byte, all bool) ([]byte, error)
 
 // byURL turns the reference to a Service into a URL. Server-side apply would keep both
 // where the other was there before, which is invalid: this comes first, never on top.
-func byURL(c map[string]any, port int, ca []byte) {
+func byURL(c map[string]any, at string, ca []byte) {
 	s, ok := c["service"].(map[string]any)
 	if !ok {
 		return
 	}
 	path, _ := s["path"].(string)
 	delete(c, "service")
-	c["url"] = fmt.Sprintf("https://127.0.0.1:%d%s", port, path)
+	c["url"] = "https://" + at + path
 	c["caBundle"] = base64.StdEncoding.EncodeToString(ca)
 }
 

@@ -53,6 +53,9 @@ type Options struct {
 	// Issuer of the tokens of service accounts; that of a default cluster where empty.
 	Issuer   string
 	Services string // range of the services' addresses; 10.96.0.0/16 where empty
+	// Webhooks is the address at which the API server reaches what runs beside it;
+	// 127.0.0.1 where zero.
+	Webhooks netip.Addr
 }
 
 // Management lists the controllers that a management cluster needs: owners' deletion
@@ -72,9 +75,10 @@ type Plane struct {
 	// Kubeconfig is the path of the administrator's.
 	Kubeconfig string
 
-	ns   *lab.Namespace
-	http *http.Client
-	capi *managers // nil until it is needed
+	ns       *lab.Namespace
+	http     *http.Client
+	webhooks string    // address
+	capi     *managers // nil until it is needed
 
 	mu    sync.Mutex
 	procs []*process // in the order in which they were started
@@ -91,6 +95,16 @@ func Start(ctx context.Context, o Options) (*Plane, error) {
 		return nil, errors.Join(err, p.Stop())
 	}
 	return p, nil
+}
+
+// Attach is a plane whose control plane is somebody else's, at o.Address and o.Port,
+// with the authority of o.Identity. Nothing is started: managers can be, beside it.
+func Attach(ctx context.Context, o Options) (*Plane, error) {
+	p, err := newPlane(ctx, &o)
+	if err != nil {
+		return nil, err
+	}
+	return p, p.administer()
 }
 
 func newPlane(ctx context.Context, o *Options) (*Plane, error) {
@@ -117,7 +131,10 @@ func newPlane(ctx context.Context, o *Options) (*Plane, error) {
 	if o.Issuer == "" {
 		o.Issuer = "https://kubernetes.default.svc.cluster.local"
 	}
-	p := &Plane{Dir: o.Dir, Bin: o.Bin, Identity: o.Identity, ns: o.Namespace, Kubeconfig: filepath.Join(o.Dir, "kubeconfig")}
+	if !o.Webhooks.IsValid() {
+		o.Webhooks = netip.AddrFrom4([4]byte{127, 0, 0, 1})
+	}
+	p := &Plane{Dir: o.Dir, Bin: o.Bin, Identity: o.Identity, ns: o.Namespace, webhooks: o.Webhooks.String(), Kubeconfig: filepath.Join(o.Dir, "kubeconfig")}
 	if o.Port == 0 {
 		if o.Port, err = p.FreePort(ctx); err != nil {
 			return nil, err
@@ -127,7 +144,8 @@ func newPlane(ctx context.Context, o *Options) (*Plane, error) {
 	return p, nil
 }
 
-func (p *Plane) open(ctx context.Context, o Options) error {
+// administer makes the administrator's kubeconfig.
+func (p *Plane) administer() error {
 	admin, err := p.Identity.CA.Client("admin", "system:masters")
 	if err != nil {
 		return err
@@ -135,7 +153,12 @@ func (p *Plane) open(ctx context.Context, o Options) error {
 	if err := os.WriteFile(p.Kubeconfig, p.kubeconfig("admin", admin), 0o600); err != nil {
 		return err
 	}
-	if p.http, err = p.client(admin); err != nil {
+	p.http, err = p.client(admin)
+	return err
+}
+
+func (p *Plane) open(ctx context.Context, o Options) error {
+	if err := p.administer(); err != nil {
 		return err
 	}
 	services, err := netip.ParsePrefix(o.Services)
