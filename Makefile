@@ -107,6 +107,14 @@ capi-release: ## what clusterctl fetches of the provider, in dist/capi/CAPI_VERS
 capi-env: ## the real parts of the Cluster API suites, built once into the cache
 	@deploy/capi/env/build
 
+# What test-capi-real does: all, small (one control plane and one worker), 0 (nothing).
+CAPI_REAL ?= all
+
+.PHONY: test-capi-real
+test-capi-real: deps-lab build ## clusters of virtual machines that netboot, are installed and join by kubeadm; bin/capi.txt has the times
+	@test '$(CAPI_REAL)' = 0 || { rm -f bin/capi.txt; CAPI_REAL='$(CAPI_REAL)' RACKSTRAP_TEST_NOSKIP=1 RACKSTRAP_BIN=$(CURDIR)/bin/rackstrap \
+		RACKSTRAP_CAPI_TABLE=$(CURDIR)/bin/capi.txt $(GO) test -count=1 -timeout 170m ./deploy/lab/e2e/capi || failed=$$?; cat bin/capi.txt 2>/dev/null || true; exit $${failed:-0}; }
+
 .PHONY: clean
 clean: ## build outputs; the cache in $(RACKSTRAP_CACHE) stays
 	rm -rf bin dist

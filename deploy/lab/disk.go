@@ -1,10 +1,14 @@
 package lab
 
 import (
+	"bytes"
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"os"
+
+	"golang.org/x/sys/unix"
 )
 
 func diskFile(i int) string { return fmt.Sprintf("disk%d.raw", i) }
@@ -35,4 +39,39 @@ func makeDisk(ctx context.Context, path string, d DiskSpec) error {
 		err = f.Truncate(size + 512 - size%512)
 	}
 	return err
+}
+
+// Zero reads a file from its beginning to its end and returns an error that says
+// where the first byte is that is not zero. Holes read zero and are skipped.
+func Zero(path string) error {
+	f, err := os.Open(path)
+	if err != nil {
+		return err
+	}
+	defer f.Close()
+	buf, none := make([]byte, 1<<20), make([]byte, 1<<20)
+	for at := int64(0); ; {
+		at, err = f.Seek(at, unix.SEEK_DATA)
+		if errors.Is(err, unix.ENXIO) {
+			return nil // nothing but a hole up to the end
+		}
+		if err != nil {
+			return err
+		}
+		end, err := f.Seek(at, unix.SEEK_HOLE)
+		if err != nil {
+			return err
+		}
+		for at < end {
+			b := buf[:min(int64(len(buf)), end-at)]
+			if n, err := f.ReadAt(b, at); err != nil && (!errors.Is(err, io.EOF) || n != len(b)) {
+				return err
+			}
+			if !bytes.Equal(b, none[:len(b)]) {
+				i := bytes.IndexFunc(b, func(r rune) bool { return r != 0 })
+				return fmt.Errorf("%s: byte %d is not zero", path, at+int64(i))
+			}
+			at += int64(len(b))
+		}
+	}
 }

@@ -65,11 +65,11 @@ const (
 	arm64 = "qemu-system-aarch64"
 )
 
-// x86CPU is the processor that emulation shows: the x86-64-v2 level, which most
+// X86CPU is the processor that emulation shows: the x86-64-v2 level, which most
 // distributions ask for, and a random number instruction. More costs time: with
 // "max" guests choose instructions that emulation is slow at (rep movsb, AVX),
 // five levels of page tables, and drivers for virtualisation that leads nowhere.
-const x86CPU = "qemu64,-svm,+cx16,+lahf-lm,+popcnt,+ssse3,+sse4.1,+sse4.2,+rdrand"
+const X86CPU = "qemu64,-svm,+cx16,+lahf-lm,+popcnt,+ssse3,+sse4.1,+sse4.2,+rdrand"
 
 // q35 without graphics makes SeaBIOS, and iPXE through it, speak on the serial port too.
 const q35 = "q35,graphics=off"
@@ -77,24 +77,24 @@ const q35 = "q35,graphics=off"
 // platforms are the firmwares; the files are those of Debian's ovmf and
 // qemu-efi-aarch64.
 var platforms = map[Firmware]platform{
-	BIOS:     {binary: x86, machine: q35, cpu: x86CPU, network: FromNetwork, screen: true},
-	PlainPXE: {binary: x86, machine: q35, cpu: x86CPU, network: FromNetwork, screen: true, plainPXE: true},
+	BIOS:     {binary: x86, machine: q35, cpu: X86CPU, network: FromNetwork, screen: true},
+	PlainPXE: {binary: x86, machine: q35, cpu: X86CPU, network: FromNetwork, screen: true, plainPXE: true},
 	UEFI: {
-		binary: x86, machine: q35, cpu: x86CPU, network: FromNetwork, screen: true,
+		binary: x86, machine: q35, cpu: X86CPU, network: FromNetwork, screen: true,
 		code: "/usr/share/OVMF/OVMF_CODE_4M.fd", vars: "/usr/share/OVMF/OVMF_VARS_4M.fd",
 	},
 	UEFIHTTP: {
-		binary: x86, machine: q35, cpu: x86CPU, network: fromHTTP, screen: true,
+		binary: x86, machine: q35, cpu: X86CPU, network: fromHTTP, screen: true,
 		code: "/usr/share/OVMF/OVMF_CODE_4M.fd", vars: "/usr/share/OVMF/OVMF_VARS_4M.fd",
 	},
 	SecureBoot: {
 		// Only code in system management mode may write the keys.
-		binary: x86, machine: q35 + ",smm=on", cpu: x86CPU, network: FromNetwork, screen: true,
+		binary: x86, machine: q35 + ",smm=on", cpu: X86CPU, network: FromNetwork, screen: true,
 		code: "/usr/share/OVMF/OVMF_CODE_4M.secboot.fd", vars: "/usr/share/OVMF/OVMF_VARS_4M.ms.fd",
 		args: []string{"-global", "driver=cfi.pflash01,property=secure,value=on"},
 	},
 	SecureBootHTTP: {
-		binary: x86, machine: q35 + ",smm=on", cpu: x86CPU, network: fromHTTP, screen: true,
+		binary: x86, machine: q35 + ",smm=on", cpu: X86CPU, network: fromHTTP, screen: true,
 		code: "/usr/share/OVMF/OVMF_CODE_4M.secboot.fd", vars: "/usr/share/OVMF/OVMF_VARS_4M.ms.fd",
 		args: []string{"-global", "driver=cfi.pflash01,property=secure,value=on"},
 	},

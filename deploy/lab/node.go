@@ -136,7 +136,7 @@ func (n node) add(ctx context.Context, work, root string) error {
 				return err
 			}
 		}
-		if err := writeArchive(filepath.Join(archives, c.program+".tar"), c.ref, path); err != nil {
+		if err := WriteArchive(filepath.Join(archives, c.program+".tar"), c.ref, path); err != nil {
 			return fmt.Errorf("container image %s: %w", c.ref, err)
 		}
 	}

@@ -13,7 +13,7 @@ import (
 	"github.com/klauspost/compress/zstd"
 )
 
-// archiveVersion changes when writeArchive makes another image of the same program.
+// archiveVersion changes when WriteArchive makes another image of the same program.
 const archiveVersion = "1"
 
 // descriptor points at a blob. Source: OCI Image Format Specification, descriptor.md.
@@ -24,10 +24,10 @@ type descriptor struct {
 	Annotations map[string]string `json:"annotations,omitempty"`
 }
 
-// writeArchive writes a container image of one layer with one static program, which
+// WriteArchive writes a container image of one layer with one static program, which
 // `ctr images import` takes: no registry is asked. Source: OCI Image Format
 // Specification, image-layout.md and manifest.md.
-func writeArchive(out, ref, program string) error {
+func WriteArchive(out, ref, program string) error {
 	layer, diffID, err := makeLayer(program)
 	if err != nil {
 		return err

@@ -44,7 +44,7 @@ func TestWriteArchive(t *testing.T) {
 	var archives [2][]byte
 	for i := range archives {
 		out := filepath.Join(dir, "etcd.tar")
-		if err := writeArchive(out, "registry.example/etcd:1", program); err != nil {
+		if err := WriteArchive(out, "registry.example/etcd:1", program); err != nil {
 			t.Fatal(err)
 		}
 		b, err := os.ReadFile(out)

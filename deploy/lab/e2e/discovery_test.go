@@ -81,7 +81,7 @@ func TestUnknownMachineIsInstalled(t *testing.T) {
 	if err := m.PowerOff(); err != nil {
 		t.Fatal(err)
 	}
-	if err := zero(m.Disk(1)); err != nil {
+	if err := lab.Zero(m.Disk(1)); err != nil {
 		t.Errorf("the other disk was written: %v", err)
 	}
 	events, _, err := r.Appliance.Client.ListEvents(ctx, client.Filter{Hardware: name, Limit: 500})

@@ -3,16 +3,12 @@ package e2e_test
 import (
 	"bytes"
 	"context"
-	"errors"
 	"fmt"
-	"io"
 	"os"
 	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
-
-	"golang.org/x/sys/unix"
 
 	"github.com/rackstrap/rackstrap/api"
 	"github.com/rackstrap/rackstrap/deploy/lab"
@@ -78,7 +74,7 @@ func TestALifeThroughTheCLI(t *testing.T) {
 	o.install(m)
 	o.release(m)
 	for i := range 2 {
-		if err := zero(m.Disk(i)); err != nil {
+		if err := lab.Zero(m.Disk(i)); err != nil {
 			t.Errorf("disk %d: %v", i, err)
 		}
 	}
@@ -281,43 +277,8 @@ func oldData(t *testing.T, size int64) string {
 	if _, err := f.WriteAt([]byte{0xfc, 0x4e, 0x2b, 0xa9, 1, 0, 0, 0}, size-33*512-8<<10); err != nil {
 		t.Fatal(err)
 	}
-	if err := zero(path); err == nil {
+	if err := lab.Zero(path); err == nil {
 		t.Fatal("the old data reads zero")
 	}
 	return path
-}
-
-// zero reads a file from its beginning to its end and returns an error that says
-// where the first byte is that is not zero. Holes read zero and are skipped.
-func zero(path string) error {
-	f, err := os.Open(path)
-	if err != nil {
-		return err
-	}
-	defer f.Close()
-	buf, none := make([]byte, 1<<20), make([]byte, 1<<20)
-	for at := int64(0); ; {
-		at, err = f.Seek(at, unix.SEEK_DATA)
-		if errors.Is(err, unix.ENXIO) {
-			return nil // nothing but a hole up to the end
-		}
-		if err != nil {
-			return err
-		}
-		end, err := f.Seek(at, unix.SEEK_HOLE)
-		if err != nil {
-			return err
-		}
-		for at < end {
-			b := buf[:min(int64(len(buf)), end-at)]
-			if n, err := f.ReadAt(b, at); err != nil && (!errors.Is(err, io.EOF) || n != len(b)) {
-				return err
-			}
-			if !bytes.Equal(b, none[:len(b)]) {
-				i := bytes.IndexFunc(b, func(r rune) bool { return r != 0 })
-				return fmt.Errorf("%s: byte %d is not zero", path, at+int64(i))
-			}
-			at += int64(len(b))
-		}
-	}
 }
