@@ -100,8 +100,17 @@ capi-generate: ## CRDs and deep copies from the types of api/capi
 CAPI_VERSION ?= v0.1.0
 
 .PHONY: capi-release
-capi-release: ## what clusterctl fetches of the provider, in dist/capi/CAPI_VERSION: components, metadata, templates
-	@deploy/capi/release $(CAPI_VERSION) dist/capi
+capi-release: ## what clusterctl fetches of the provider, in dist/capi/infrastructure-rackstrap: components, metadata, templates
+	@deploy/capi/release $(CAPI_VERSION) dist/capi/infrastructure-rackstrap
+
+CAPI_IMAGE ?= ghcr.io/rackstrap/rackstrap-capi:$(CAPI_VERSION)
+
+.PHONY: capi-image
+capi-image: ## a container image of the provider, amd64 and arm64, as an OCI archive: dist/capi/rackstrap-capi.tar
+	@mkdir -p dist/capi
+	@for a in amd64 arm64; do GOARCH=$$a $(GO) build -C api/capi -trimpath -ldflags '-s -w -X main.version=$(CAPI_VERSION)' -o $(CURDIR)/dist/capi/rackstrap-capi-$$a ./cmd/rackstrap-capi; done
+	@$(GO) run ./deploy/capi/image -name $(CAPI_IMAGE) -o dist/capi/rackstrap-capi.tar amd64=dist/capi/rackstrap-capi-amd64 arm64=dist/capi/rackstrap-capi-arm64
+	@echo 'dist/capi/rackstrap-capi.tar has $(CAPI_IMAGE): podman load -i, ctr -n k8s.io images import, or skopeo copy oci-archive:FILE docker://$(CAPI_IMAGE)'
 
 .PHONY: capi-env
 capi-env: ## the real parts of the Cluster API suites, built once into the cache
