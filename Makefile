@@ -55,7 +55,7 @@ demo-down: ## remove everything that make demo left
 	@$(GO) run ./deploy/lab/cmd/demo -down
 
 .PHONY: test
-test: deps-lab build lint ## everything a submission must pass
+test: deps-lab build capi-env lint ## everything a submission must pass
 	@echo 'tests: unit, race, golden packets, namespaces, QEMU'
 	@CGO_ENABLED=1 RACKSTRAP_TEST_NOSKIP=1 $(GO) test -race -shuffle=on -timeout 20m -p 2 $$($(GO) list $(PKGS) | grep -v /deploy/lab/e2e)
 	@echo 'tests: full installs over UEFI and BIOS, with faults; a machine that nobody registered; some of the netboots of make lab'
@@ -123,6 +123,14 @@ CAPI_REAL ?= all
 test-capi-real: deps-lab build ## clusters of virtual machines that netboot, are installed and join by kubeadm; bin/capi.txt has the times
 	@test '$(CAPI_REAL)' = 0 || { rm -f bin/capi.txt; CAPI_REAL='$(CAPI_REAL)' RACKSTRAP_TEST_NOSKIP=1 RACKSTRAP_BIN=$(CURDIR)/bin/rackstrap \
 		RACKSTRAP_CAPI_TABLE=$(CURDIR)/bin/capi.txt $(GO) test -count=1 -timeout 170m ./deploy/lab/e2e/capi || failed=$$?; cat bin/capi.txt 2>/dev/null || true; exit $${failed:-0}; }
+
+# What `make test-capi` runs of upstream's specs; UPSTREAM=QuickStart runs one.
+UPSTREAM ?=
+
+.PHONY: test-capi
+test-capi: deps-lab build capi-env ## the Cluster API provider: real API server, core and kubeadm providers, and upstream's specs, on simulated machines
+	@cd api/capi && RACKSTRAP_TEST_NOSKIP=1 RACKSTRAP_BIN=$(CURDIR)/bin/rackstrap $(GO) test -shuffle=on -timeout 30m -p 1 -parallel 2 ./...
+	@cd api/capi/suite/upstream && RACKSTRAP_TEST_NOSKIP=1 RACKSTRAP_BIN=$(CURDIR)/bin/rackstrap RACKSTRAP_UPSTREAM_FOCUS='$(UPSTREAM)' $(GO) test -count=1 -timeout 40m ./...
 
 .PHONY: clean
 clean: ## build outputs; the cache in $(RACKSTRAP_CACHE) stays

@@ -181,6 +181,9 @@ func (m *Management) release(ctx context.Context) (kube.Infrastructure, error) {
 		err = errors.Join(err, rerr)
 		r.Files[filepath.Base(f)] = b
 	}
+	for name, text := range m.s.options.Flavors {
+		r.Files["cluster-template-"+name+".yaml"] = text
+	}
 	return r, err
 }
 

@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"net/netip"
 	"os"
 	"path/filepath"
@@ -48,6 +49,8 @@ type Options struct {
 	CAPI bool
 	// Clusterctl installs the providers with `clusterctl init`; it needs CAPI.
 	Clusterctl bool
+	// Flavors are more cluster templates in the clusterctl repository, by name.
+	Flavors map[string][]byte
 	// NoProvider leaves our provider out; StartProvider starts it.
 	NoProvider bool
 	// ProviderFlags are more flags of our provider.
@@ -216,6 +219,9 @@ func (s *Suite) token(ctx context.Context) (map[string]string, error) {
 		"url": fmt.Sprintf("https://%s:%s", s.Lab.Gateway(), client.DefaultPort), "token": t.Secret, "ownerPrefix": OwnerPrefix, "fingerprint": t.Fingerprint,
 	}, nil
 }
+
+// Connection is the data of the Secret with the appliance's connection.
+func (s *Suite) Connection() map[string]string { return maps.Clone(s.secret) }
 
 // Machine is a simulated machine by the name of its Hardware.
 func (s *Suite) Machine(name string) *sim.Machine {

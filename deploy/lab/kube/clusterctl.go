@@ -60,7 +60,7 @@ func (p *Plane) Repository(ctx context.Context, infra Infrastructure) (string, e
 		return "", err
 	}
 	version := "v" + module[strings.LastIndex(module, "@v")+2:]
-	root := filepath.Join(p.Dir, "repository")
+	root := filepath.Dir(p.RepositoryConfig())
 	var conf strings.Builder
 	conf.WriteString("providers:\n")
 	for _, x := range providers() {
@@ -89,8 +89,13 @@ func (p *Plane) Repository(ctx context.Context, infra Infrastructure) (string, e
 		return "", err
 	}
 	fmt.Fprintf(&conf, "cert-manager: {url: %q, version: v1.20.0}\n", filepath.Join(dir, "cert-manager.yaml"))
-	path := filepath.Join(root, "clusterctl.yaml")
+	path := p.RepositoryConfig()
 	return path, os.WriteFile(path, []byte(conf.String()), 0o600)
+}
+
+// RepositoryConfig is where Repository writes clusterctl's configuration.
+func (p *Plane) RepositoryConfig() string {
+	return filepath.Join(p.Dir, "repository", "clusterctl.yaml")
 }
 
 func writeAll(dir string, files map[string][]byte) error {
@@ -104,7 +109,7 @@ func writeAll(dir string, files map[string][]byte) error {
 // Clusterctl runs clusterctl with the configuration that Repository wrote, and returns
 // what it printed. It asks no network for a newer version.
 func (p *Plane) Clusterctl(ctx context.Context, args ...string) (string, error) {
-	cmd := p.Command(ctx, "clusterctl", append([]string{"--config", filepath.Join(p.Dir, "repository", "clusterctl.yaml")}, args...)...)
+	cmd := p.Command(ctx, "clusterctl", append([]string{"--config", p.RepositoryConfig()}, args...)...)
 	cmd.Env = append(cmd.Env, "GOPROXY=off", "CLUSTERCTL_DISABLE_VERSIONCHECK=true", "XDG_CONFIG_HOME="+p.Dir)
 	var stderr bytes.Buffer
 	cmd.Stderr = &stderr

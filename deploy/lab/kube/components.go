@@ -30,7 +30,7 @@ func providers() []provider {
 	return []provider{
 		{
 			name: "capi-core", kustomize: "core", binary: "capi-core",
-			features:   "MachinePool=true,ClusterTopology=true,RuntimeSDK=true,InPlaceUpdates=true",
+			features:   "MachinePool=true,ClusterTopology=true,RuntimeSDK=true,InPlaceUpdates=true,MachineTaintPropagation=true",
 			repository: "cluster-api", components: "core-components.yaml", kind: "CoreProvider", short: "cluster-api",
 		},
 		{
@@ -40,7 +40,7 @@ func providers() []provider {
 		},
 		{
 			name: "capi-control-plane", kustomize: "controlplane/kubeadm", binary: "capi-controlplane-kubeadm",
-			features:   "MachinePool=true,ClusterTopology=true,KubeadmBootstrapFormatIgnition=true,InPlaceUpdates=true",
+			features:   "MachinePool=true,ClusterTopology=true,KubeadmBootstrapFormatIgnition=true,InPlaceUpdates=true,MachineTaintPropagation=true",
 			repository: "control-plane-kubeadm", components: "control-plane-components.yaml", kind: "ControlPlaneProvider", short: "kubeadm",
 		},
 	}
