@@ -29,6 +29,7 @@ import (
 	"github.com/rackstrap/rackstrap/api/capi/internal/appliance"
 	"github.com/rackstrap/rackstrap/api/capi/internal/cluster"
 	"github.com/rackstrap/rackstrap/api/capi/internal/machine"
+	"github.com/rackstrap/rackstrap/api/capi/internal/node"
 	"github.com/rackstrap/rackstrap/api/capi/internal/remediation"
 	"github.com/rackstrap/rackstrap/api/capi/internal/template"
 	infrav1 "github.com/rackstrap/rackstrap/api/capi/v1beta1"
@@ -118,6 +119,7 @@ func (o *options) run(ctx context.Context) error {
 	for name, setup := range map[string]func(context.Context, ctrl.Manager, predicate.Predicate, controller.Options) error{
 		"cluster":     (&cluster.Reconciler{Client: m.GetClient(), Appliances: pool, Inventory: inventory}).Setup,
 		"machine":     machines.Setup,
+		"node":        (&node.Reconciler{Client: m.GetClient()}).Setup,
 		"template":    (&template.Reconciler{Client: m.GetClient(), Appliances: pool, Inventory: inventory}).Setup,
 		"remediation": (&remediation.Reconciler{Client: m.GetClient(), Appliances: pool, Install: machines.Request}).Setup,
 	} {

@@ -80,6 +80,11 @@ func Paused(ctx context.Context, c client.Client, cluster *clusterv1.Cluster, ob
 	return is || requeue, err
 }
 
+// IsPaused reports whether obj is paused, for those who keep no condition of it.
+func IsPaused(cluster *clusterv1.Cluster, obj client.Object) bool {
+	return annotations.IsPaused(cluster, obj)
+}
+
 // MoveLabel makes `clusterctl move` take an object along that no Cluster owns.
 const MoveLabel = clusterctlv1.ClusterctlMoveLabel
 
