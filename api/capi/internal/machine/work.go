@@ -113,7 +113,7 @@ func (w *work) record(ctx context.Context) (*decision, error) {
 func (w *work) look(ctx context.Context) error {
 	s := &seen{}
 	var err error
-	if !w.pooled && w.object.DeletionTimestamp.IsZero() && len(w.object.Spec.Network.Addresses) > 0 {
+	if !w.pooled && w.object.DeletionTimestamp.IsZero() { // also where the spec asks for none any more
 		if w.pool, err = ipam.Addresses(ctx, w.Client, w.object); err != nil {
 			return err
 		}
