@@ -131,6 +131,7 @@ UPSTREAM ?=
 test-capi: deps-lab build capi-env ## the Cluster API provider: real API server, core and kubeadm providers, and upstream's specs, on simulated machines
 	@cd api/capi && RACKSTRAP_TEST_NOSKIP=1 RACKSTRAP_BIN=$(CURDIR)/bin/rackstrap $(GO) test -shuffle=on -timeout 30m -p 1 -parallel 2 ./...
 	@cd api/capi/suite/upstream && RACKSTRAP_TEST_NOSKIP=1 RACKSTRAP_BIN=$(CURDIR)/bin/rackstrap RACKSTRAP_UPSTREAM_FOCUS='$(UPSTREAM)' $(GO) test -count=1 -timeout 40m ./...
+	@$(MAKE) --no-print-directory test-capi-real
 
 .PHONY: clean
 clean: ## build outputs; the cache in $(RACKSTRAP_CACHE) stays
