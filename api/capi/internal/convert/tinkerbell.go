@@ -297,7 +297,7 @@ func (c *conversion) ownerOf(x *document) string {
 func refersTo(v any, name string) bool {
 	switch v := v.(type) {
 	case map[string]any:
-		if k := text(v, "kind"); text(v, "name") == name && (strings.HasSuffix(k, "MachineTemplate")) {
+		if k := text(v, "kind"); text(v, "name") == name && strings.HasSuffix(k, "MachineTemplate") {
 			return true
 		}
 		for _, x := range v {
