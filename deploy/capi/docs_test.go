@@ -78,7 +78,7 @@ func TestLinks(t *testing.T) {
 				t.Errorf("%s: no heading #%s in %s", page, m[2], to)
 			}
 		}
-		for _, file := range regexp.MustCompile("deploy/[a-z]+/[A-Za-z0-9_./-]*\\.(?:ya?ml|md)").FindAllString(string(text), -1) {
+		for _, file := range regexp.MustCompile(`deploy/[a-z]+/[A-Za-z0-9_./-]*\.(?:ya?ml|md)`).FindAllString(string(text), -1) {
 			if _, err := os.Stat(filepath.Join("../..", file)); err != nil {
 				t.Errorf("%s: %v", page, err)
 			}
