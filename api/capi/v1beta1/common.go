@@ -37,6 +37,11 @@ const (
 // the release tells the appliance, which quarantines it until a human accepts it.
 const UnhealthyAnnotation = "infrastructure.cluster.x-k8s.io/unhealthy"
 
+// ProgressAnnotation on a RackstrapRemediation is what its status says of the steps that
+// were begun, as JSON: a status does not come along with `clusterctl move`, and what was
+// done once is not done again.
+const ProgressAnnotation = "infrastructure.cluster.x-k8s.io/progress"
+
 // Condition types besides clusterv1.ReadyCondition and clusterv1.PausedCondition.
 const (
 	// ApplianceReachableCondition of a cluster: its appliance answers with this token.

@@ -308,7 +308,7 @@ func byHand(h *hardware.Hardware) bool {
 
 // workflowName is that of the install: asked for again, it is the same.
 func workflowName(o *infrav1.RackstrapRemediation, claim string) string {
-	return fmt.Sprintf("capi-%.40s-%.8s", claim, o.UID)
+	return fmt.Sprintf("capi-%.40s-%.8s", claim, id(o))
 }
 
 func decideReinstall(v *view) decision {

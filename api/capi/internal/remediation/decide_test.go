@@ -180,3 +180,34 @@ func TestRemediationBeginsOnce(t *testing.T) {
 		t.Errorf("%+v", s)
 	}
 }
+
+// TestRemediationIsMoved: in another management cluster, where the status is empty and
+// the UID another one, nothing is done twice.
+func TestRemediationIsMoved(t *testing.T) {
+	t.Parallel()
+	v := sick()
+	v.object.UID = "0123456789"
+	beginning(v, infrav1.PhasePowerCycle)
+	name := workflowName(v.object, "c")
+	if err := save(v.object); err != nil {
+		t.Fatal(err)
+	}
+	was := v.object.Status
+	v.object.UID, v.object.Status = "abcdefghij", infrav1.RackstrapRemediationStatus{}
+	restore(v.object)
+	if s := v.object.Status; s.Phase != was.Phase || *s.Tries != 1 || s.PowerBefore != was.PowerBefore || s.StepStarted.Sub(was.StepStarted.Time).Abs() > time.Second {
+		t.Errorf("%+v, want %+v", s, was)
+	}
+	if got := workflowName(v.object, "c"); got != name {
+		t.Errorf("the install is %s, was %s", got, name)
+	}
+	v.hardware.Status.Power.AskedAt = start()
+	if d := decide(v); d.step != stepWait {
+		t.Errorf("cycled again: %+v", d)
+	}
+	v.object.Status = infrav1.RackstrapRemediationStatus{}
+	v.object.Annotations[infrav1.ProgressAnnotation] = "{"
+	if restore(v.object); v.object.Status.Phase != "" {
+		t.Errorf("%+v", v.object.Status)
+	}
+}

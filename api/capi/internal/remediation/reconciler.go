@@ -118,6 +118,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, rq ctrl.Request) (ctrl.Resul
 		if contract.Moved(obj) {
 			return ctrl.Result{}, nil
 		}
+		restore(obj)
 		return r.end(ctx, v)
 	}
 	p, err := contract.NewPatcher(r.Client, obj)
@@ -125,7 +126,11 @@ func (r *Reconciler) Reconcile(ctx context.Context, rq ctrl.Request) (ctrl.Resul
 		return ctrl.Result{}, err
 	}
 	before := obj.DeepCopy()
+	restore(obj)
 	d, workErr := r.run(ctx, v)
+	if d.step == stepBegin && workErr == nil {
+		workErr = save(obj)
+	}
 	if d.message != "" {
 		contract.Set(obj, clusterv1.ReadyCondition, metav1.ConditionFalse, d.reason, d.message)
 	}
