@@ -109,7 +109,7 @@ func (x *node) alive(ctx context.Context, c kubernetes.Interface) error {
 	}
 	n.Status.Addresses = []corev1.NodeAddress{{Type: corev1.NodeInternalIP, Address: x.address}, {Type: corev1.NodeHostName, Address: x.name}}
 	n.Status.NodeInfo = corev1.NodeSystemInfo{
-		MachineID: x.machine, SystemUUID: x.machine, BootID: x.machine, KubeletVersion: x.version, KubeProxyVersion: x.version,
+		MachineID: x.machine, SystemUUID: x.machine, BootID: x.machine, KubeletVersion: x.version,
 		OperatingSystem: "linux", Architecture: "amd64", ContainerRuntimeVersion: "simulated://1", KernelVersion: "6.1.0-sim", OSImage: "Simulated Linux",
 	}
 	now := metav1.Now()

@@ -10,10 +10,13 @@ import (
 	"strings"
 
 	apiconversion "k8s.io/apimachinery/pkg/conversion"
+	//lint:ignore SA1019 what is converted is old
 	bootstrapv1beta1 "sigs.k8s.io/cluster-api/api/bootstrap/kubeadm/v1beta1"
 	bootstrapv1 "sigs.k8s.io/cluster-api/api/bootstrap/kubeadm/v1beta2"
+	//lint:ignore SA1019 what is converted is old
 	controlplanev1beta1 "sigs.k8s.io/cluster-api/api/controlplane/kubeadm/v1beta1"
 	controlplanev1 "sigs.k8s.io/cluster-api/api/controlplane/kubeadm/v1beta2"
+	//lint:ignore SA1019 what is converted is old
 	clusterv1beta1 "sigs.k8s.io/cluster-api/api/core/v1beta1"
 	bootstrapconversion "sigs.k8s.io/cluster-api/bootstrap/kubeadm/webhooks/conversion"
 	controlplaneconversion "sigs.k8s.io/cluster-api/controlplane/kubeadm/webhooks/conversion"
