@@ -11,7 +11,31 @@ import (
 )
 
 // spreading lets claims that look at each other's machines be made one after the other.
-type spreading struct{ one sync.Mutex }
+// Those of an appliance that does not answer keep nobody waiting who asks another.
+type spreading struct {
+	mu  sync.Mutex
+	one map[client.ObjectKey]chan struct{} // by the appliance's Secret; full while one has its turn
+}
+
+// turn waits for ours among the claims of an appliance; done ends it.
+func (s *spreading) turn(ctx context.Context, secret client.ObjectKey) (done func(), err error) {
+	s.mu.Lock()
+	if s.one == nil {
+		s.one = map[client.ObjectKey]chan struct{}{}
+	}
+	one := s.one[secret]
+	if one == nil {
+		one = make(chan struct{}, 1)
+		s.one[secret] = one
+	}
+	s.mu.Unlock()
+	select {
+	case one <- struct{}{}:
+		return func() { <-one }, nil
+	case <-ctx.Done():
+		return nil, ctx.Err()
+	}
+}
 
 // beside counts the machines of the same group by their value of the label of
 // spec.spread. done is called when the claim was made.
@@ -30,10 +54,13 @@ func (w *work) beside(ctx, asking context.Context) (count map[string]int, done f
 			owners[w.app.Owner(m.Namespace, w.cluster.Name, m.Name)] = true
 		}
 	}
-	w.one.Lock()
+	end, err := w.turn(asking, w.app.Secret)
+	if err != nil {
+		return nil, nil, err
+	}
 	defer func() {
 		if err != nil {
-			w.one.Unlock()
+			end()
 		}
 	}()
 	active := true
@@ -55,5 +82,5 @@ func (w *work) beside(ctx, asking context.Context) (count map[string]int, done f
 			count[labelOf(h, label)]++
 		}
 	}
-	return count, w.one.Unlock, nil
+	return count, end, nil
 }
