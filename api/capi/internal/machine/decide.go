@@ -67,6 +67,9 @@ type seen struct {
 	install *api.Workflow
 	// leases are what DHCP has confirmed to the machine.
 	leases []api.Lease
+	// elsewhere is the installation that we ask, where the machine is known to be another's:
+	// the Secret leads to another appliance now, which cannot know the claim.
+	elsewhere string
 }
 
 // decision is the next step, and why it is no other.
@@ -122,15 +125,23 @@ func premise(v *view) *decision {
 		return wait(infrav1.WaitingForClusterReason, "The infrastructure of the Cluster %s is not ready (see: kubectl get rackstrapclusters)", v.cluster.Name)
 	case v.infra == nil:
 		return wait(infrav1.WaitingForClusterReason, "The Cluster %s names no RackstrapCluster that exists", v.cluster.Name)
-	case v.object.Spec.ClaimID == "" && (!v.cluster.DeletionTimestamp.IsZero() || !v.infra.DeletionTimestamp.IsZero() || v.machine == nil || !v.machine.DeletionTimestamp.IsZero()):
+	case v.object.Spec.ClaimID == "" && goes(v):
 		// nothing may be claimed that a RackstrapCluster, which keeps the token, does not
 		// see any more
-		return wait(infrav1.WaitingForClusterReason, "The Cluster or the Machine is being deleted; nothing is claimed for it")
+		return wait(infrav1.WaitingForClusterReason, goesWords)
 	case v.machine == nil || ptr.Deref(v.machine.Spec.Bootstrap.DataSecretName, "") == "":
 		return wait(infrav1.WaitingForBootstrapDataReason, "The bootstrap provider has not made the bootstrap data yet")
 	}
 	return nil
 }
+
+// goes reports whether the machine is about to be deleted, which hooks of the Machine may
+// put off for as long as they like: nothing is begun for it meanwhile.
+func goes(v *view) bool {
+	return !v.cluster.DeletionTimestamp.IsZero() || !v.infra.DeletionTimestamp.IsZero() || v.machine == nil || !v.machine.DeletionTimestamp.IsZero()
+}
+
+const goesWords = "The Cluster or the Machine is being deleted; nothing is claimed or installed for it"
 
 func held(o *infrav1.RackstrapMachine) bool {
 	_, ok := o.Annotations[infrav1.HoldAnnotation]
@@ -144,6 +155,8 @@ func onHold(condition string) decision {
 // decideClaim is for a machine that has no Hardware.
 func decideClaim(v *view) decision {
 	switch {
+	case goes(v):
+		return waits(infrav1.HardwareClaimedCondition, infrav1.WaitingForClusterReason, goesWords)
 	case held(v.object):
 		return onHold(infrav1.HardwareClaimedCondition)
 	case v.image == nil && v.imageMissing == "":
@@ -173,6 +186,8 @@ func decideAddresses(v *view) *decision {
 func lost(v *view) string {
 	c, h, id := v.seen.claim, v.seen.hardware, v.object.Spec.ClaimID
 	switch {
+	case c == nil && v.seen.elsewhere != "":
+		return fmt.Sprintf("The Secret %s leads to the installation %s, and %s is of another one; put that one's url and token back into it", v.object.Spec.Appliance.SecretRef.Name, v.seen.elsewhere, v.object.Spec.ProviderID)
 	case c == nil:
 		return fmt.Sprintf("The appliance does not know the claim %s; was it restored from an older backup?", id)
 	case !c.Status.Ended.IsZero():
@@ -194,6 +209,9 @@ func decideInstall(v *view) decision {
 	case h.Status.AwaitOS:
 		return waits(infrav1.InstalledCondition, infrav1.WaitingForMachineReason, "Hardware %s is installed and restarts; its system has not called yet", h.Meta.Name)
 	case w == nil && v.object.Spec.ProviderID == "":
+		if goes(v) {
+			return waits(infrav1.InstalledCondition, infrav1.WaitingForClusterReason, goesWords)
+		}
 		if held(v.object) {
 			return onHold(infrav1.InstalledCondition)
 		}
@@ -276,11 +294,16 @@ func decideDelete(v *view) decision {
 		return decision{step: stepDone, skipped: fmt.Sprintf("The claim %s stays in the appliance, and what it installed may still run: %s skips the release", o.Spec.ClaimID, infrav1.SkipAnnotation)}
 	case v.seen == nil:
 		return decision{step: stepLook}
+	case v.seen.claim == nil && v.seen.elsewhere != "":
+		// what is released there is not what runs
+		return waits(infrav1.ReleasedCondition, infrav1.ClaimLostReason, "%s; %s", lost(v), skipWords(o))
 	case v.seen.claim == nil || v.seen.claim.Status.Ended.IsZero():
 		return decision{step: stepRelease}
 	}
 	c := v.seen.claim.Status
 	switch {
+	case c.Hardware == "" && o.Spec.ProviderID != "": // a restored appliance, which holds what it may not know everything of
+		return decision{step: stepDone, skipped: fmt.Sprintf("Nobody knows whether %s still runs: the appliance did not know its claim; was it restored from an older backup? (see: rackstrap hardware list)", o.Spec.ProviderID)}
 	case c.Stopped != nil && c.Stopped.By == hardware.StoppedByHold:
 		return decision{step: stepDone, skipped: fmt.Sprintf("Nobody knows whether Hardware %s still runs: it could not be switched off in time, is on hold, and is refused its disk when it next boots from the network (see: rackstrap explain %s)", c.Hardware, c.Hardware)}
 	case c.Stopped != nil:
@@ -293,6 +316,11 @@ func decideDelete(v *view) decision {
 		words = worst(h)
 	}
 	return waits(infrav1.ReleasedCondition, infrav1.WaitingForPowerOffReason, "The claim has ended, and Hardware %s is not known to have stopped yet%s", c.Hardware, words)
+}
+
+// skipWords say how to end the deletion of a machine whose appliance is gone.
+func skipWords(o *infrav1.RackstrapMachine) string {
+	return fmt.Sprintf("the claim %s has to be ended there; where the appliance is gone for good: kubectl annotate rackstrapmachine -n %s %s %s=%s", o.Spec.ClaimID, o.Namespace, o.Name, infrav1.SkipAnnotation, infrav1.SkipRelease)
 }
 
 // skips is what the annotation names.

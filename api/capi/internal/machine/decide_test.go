@@ -136,6 +136,12 @@ func TestDecide(t *testing.T) {
 		"provisioned, claim ended":   {view: with(installed(), over("")), blocks: claim, reason: infrav1.ClaimLostReason},
 		"provisioned, record gone":   {view: with(installed(), func(v *view) { v.seen.hardware = nil }), blocks: claim, reason: infrav1.ClaimLostReason},
 
+		"the Secret leads to another": {view: with(installed(), func(v *view) { v.seen = &seen{elsewhere: "other"} }), blocks: claim, reason: infrav1.ClaimLostReason, says: "installation other"},
+		"Machine goes, waits for a hook": {view: with(claimed(), func(v *view) {
+			v.seen, v.machine.DeletionTimestamp = &seen{}, &now
+		}), blocks: claim, reason: infrav1.WaitingForClusterReason},
+		"Machine goes before the install": {view: with(claimed(), func(v *view) { v.machine.DeletionTimestamp = &now }), blocks: install, reason: infrav1.WaitingForClusterReason},
+
 		"deleted before an id":      {view: deleted(fresh()), step: stepDone},
 		"deleted without a cluster": {view: deleted(with(installed(), func(v *view) { v.cluster, v.infra, v.machine, v.seen = nil, nil, nil, nil })), step: stepLook},
 		"deleted while held":        {view: deleted(with(installed(), hold)), step: stepRelease},
@@ -145,6 +151,11 @@ func TestDecide(t *testing.T) {
 		"deleted, id barred": {view: deleted(with(claimed(), func(v *view) {
 			v.seen = &seen{claim: &hardware.Claim{Status: hardware.ClaimStatus{Ended: time.Unix(3, 0), Stopped: &hardware.Stopped{By: hardware.StoppedNeverRan}}}}
 		})), step: stepDone},
+		"deleted, elsewhere":          {view: deleted(with(installed(), func(v *view) { v.seen = &seen{elsewhere: "other"} })), blocks: release, reason: infrav1.ClaimLostReason, says: "skip=release"},
+		"deleted, elsewhere, skipped": {view: deleted(with(with(installed(), func(v *view) { v.seen = &seen{elsewhere: "other"} }), skip("release"))), step: stepDone, skipped: "id"},
+		"deleted, restored": {view: deleted(with(installed(), func(v *view) {
+			v.seen = &seen{claim: &hardware.Claim{Status: hardware.ClaimStatus{Ended: time.Unix(3, 0), Stopped: &hardware.Stopped{By: hardware.StoppedNeverRan}}}}
+		})), step: stepDone, skipped: "rackstrap://i/uid1/id"},
 		"deleted, may still run":      {view: deleted(with(installed(), over(""))), blocks: release, reason: infrav1.WaitingForPowerOffReason, says: "hw1"},
 		"deleted, off":                {view: deleted(with(installed(), over(hardware.StoppedByPowerOff))), step: stepDone},
 		"deleted, record gone too":    {view: deleted(with(with(installed(), over(hardware.StoppedByWorker)), func(v *view) { v.seen.hardware = nil })), step: stepDone},

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -120,6 +121,15 @@ func (w *work) look(ctx context.Context) error {
 	}
 	if s.claim, err = found(w.app.Claims.Get(ctx, w.object.Spec.ClaimID)); err != nil {
 		return err
+	}
+	if s.claim == nil && w.object.Spec.ProviderID != "" {
+		here, err := w.app.Version(ctx)
+		if err != nil {
+			return err
+		}
+		if !strings.HasPrefix(w.object.Spec.ProviderID, "rackstrap://"+here.Installation+"/") {
+			s.elsewhere = here.Installation
+		}
 	}
 	if s.claim == nil || s.claim.Status.Hardware == "" { // or given up before it was made
 		w.seen = s
@@ -353,7 +363,7 @@ func (w *work) fault(d decision, err error) (decision, bool) {
 	}
 	w.faulty = true
 	if !w.object.DeletionTimestamp.IsZero() {
-		message += fmt.Sprintf("; the claim %s has to be ended there; where the appliance is gone for good: kubectl annotate rackstrapmachine -n %s %s %s=%s", w.object.Spec.ClaimID, w.object.Namespace, w.object.Name, infrav1.SkipAnnotation, infrav1.SkipRelease)
+		message += "; " + skipWords(w.object)
 	}
 	return waits(condition, reason, "%s", message), true
 }
