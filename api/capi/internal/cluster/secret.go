@@ -97,23 +97,34 @@ func (r *Reconciler) keep(ctx context.Context, namespace, name string) error {
 	return client.IgnoreNotFound(r.Patch(ctx, s, client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{})))
 }
 
+// claimed reports whether a claim was made with the token of a Secret.
+func claimed(name string, machines []infrav1.RackstrapMachine) bool {
+	return slices.ContainsFunc(machines, func(m infrav1.RackstrapMachine) bool {
+		return m.Spec.ClaimID != "" && m.Spec.Appliance.SecretRef.Name == name
+	})
+}
+
+// keptBesides reports whether another cluster keeps a Secret, and lets it go when it is
+// the last. One that is being deleted keeps it for its claims alone: two that go at the
+// same time would leave it to each other.
+func keptBesides(obj *infrav1.RackstrapCluster, name string, all []infrav1.RackstrapCluster) bool {
+	return slices.ContainsFunc(all, func(o infrav1.RackstrapCluster) bool {
+		return o.UID != obj.UID && o.DeletionTimestamp.IsZero() && (o.Spec.Appliance.SecretRef.Name == name || slices.Contains(keptSecrets(&o), name))
+	})
+}
+
 // letGo takes the finalizer off a Secret that no claim and no other cluster of the
 // namespace needs.
 func (r *Reconciler) letGo(ctx context.Context, obj *infrav1.RackstrapCluster, name string, machines []infrav1.RackstrapMachine) (gone bool, err error) {
-	for i := range machines {
-		if m := &machines[i]; m.Spec.ClaimID != "" && m.Spec.Appliance.SecretRef.Name == name {
-			return false, nil
-		}
+	if claimed(name, machines) {
+		return false, nil
 	}
 	others := new(infrav1.RackstrapClusterList)
 	if err := r.List(ctx, others, client.InNamespace(obj.Namespace)); err != nil {
 		return false, err
 	}
-	for i := range others.Items {
-		o := &others.Items[i]
-		if o.UID != obj.UID && (o.Spec.Appliance.SecretRef.Name == name || slices.Contains(keptSecrets(o), name)) {
-			return true, nil // it lets it go when it is the last
-		}
+	if keptBesides(obj, name, others.Items) {
+		return true, nil
 	}
 	s := new(corev1.Secret)
 	if err := r.Get(ctx, client.ObjectKey{Namespace: obj.Namespace, Name: name}, s); err != nil {
