@@ -84,10 +84,10 @@ func (a *Appliance) follow(ctx context.Context, listeners []func(Signal)) {
 			f(s)
 		}
 	}
-	for pause := firstPause; ctx.Err() == nil; pause = min(2*pause, lastPause) {
+	for pause := time.Duration(0); ctx.Err() == nil; {
+		began := time.Now()
 		_, cursor, err := a.ListEvents(ctx, client.Filter{Limit: 1})
 		if err == nil {
-			pause = firstPause
 			tell(Signal{All: true})
 			err = a.read(ctx, cursor, tell)
 		}
@@ -95,6 +95,7 @@ func (a *Appliance) follow(ctx context.Context, listeners []func(Signal)) {
 			return
 		}
 		log.Info("the appliance's events cannot be followed; trying again", "error", err.Error())
+		pause = pauseAfter(pause, time.Since(began))
 		t := time.NewTimer(pause)
 		select {
 		case <-ctx.Done():
@@ -102,6 +103,16 @@ func (a *Appliance) follow(ctx context.Context, listeners []func(Signal)) {
 		}
 		t.Stop()
 	}
+}
+
+// pauseAfter is the pause after a stream that lasted so long; was is the one before it.
+// Each stream begins with a look at everything, so that one that is refused again and
+// again, as by a proxy, would be a hot loop.
+func pauseAfter(was, lasted time.Duration) time.Duration {
+	if lasted > lastPause {
+		return firstPause
+	}
+	return min(max(2*was, firstPause), lastPause)
 }
 
 // read reads the stream until it is refused; one that breaks goes on by itself.
