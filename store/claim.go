@@ -252,29 +252,46 @@ func (db *DB) endClaim(ctx context.Context, t *Txn, had Entry, m *workflow.Machi
 // releases in a loop must not fill the disk.
 const maxEndedClaims = 10_000
 
+// gone is a claim that has ended.
+type gone struct {
+	Compare
+	ended   time.Time
+	stopped bool // it is known that its system runs no more
+}
+
+// forgotten are those that ended before a time, and the oldest of too many. Of a claim
+// whose system may still run the record is what its owner asks; there are no more of
+// these than machines.
+func forgotten(ended []gone, before time.Time, most int) []gone {
+	slices.SortFunc(ended, func(a, b gone) int { return a.ended.Compare(b.ended) })
+	many := len(ended) - most
+	return slices.DeleteFunc(ended, func(g gone) bool {
+		if !g.ended.After(before) {
+			many--
+			return false
+		}
+		if many <= 0 || !g.stopped {
+			return true
+		}
+		many--
+		return false
+	})
+}
+
 // trimClaims forgets the claims that ended long ago, and the oldest of too many.
 func (db *DB) trimClaims(ctx context.Context) error {
-	before := db.opts.Now().Add(-keepEnded)
-	type gone struct {
-		Compare
-		ended time.Time
-	}
 	var ended []gone
 	err := db.each(ctx, Range{Prefix: prefixClaim}, func(e Entry) error {
 		c, err := claims().read(db, e)
 		if err == nil && !c.Status.Ended.IsZero() {
-			ended = append(ended, gone{Compare{e.Key, e.Revision}, c.Status.Ended})
+			ended = append(ended, gone{Compare{e.Key, e.Revision}, c.Status.Ended, c.Status.Stopped != nil})
 		}
 		return err
 	})
 	if err != nil {
 		return err
 	}
-	slices.SortFunc(ended, func(a, b gone) int { return a.ended.Compare(b.ended) })
-	for i, g := range ended {
-		if g.ended.After(before) && len(ended)-i <= maxEndedClaims {
-			return nil
-		}
+	for _, g := range forgotten(ended, db.opts.Now().Add(-keepEnded), maxEndedClaims) {
 		_, err := db.txn(ctx, Txn{If: []Compare{g.Compare}, Deletes: []string{g.Key}})
 		if err != nil && !errors.Is(err, ErrConflict) {
 			return err

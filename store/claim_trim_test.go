@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -59,6 +60,35 @@ func TestTrimClaims(t *testing.T) {
 		}
 		if all, err := db.ListClaims(t.Context()); err != nil || len(all) != r.left {
 			t.Errorf("at %v: %d claims, wanted %d, %v", now, len(all), r.left, err)
+		}
+	}
+}
+
+// TestForgotten: too many ended claims do not push out one whose system may still run.
+func TestForgotten(t *testing.T) {
+	t.Parallel()
+	day := func(n int) time.Time { return time.Date(2026, 1, n, 0, 0, 0, 0, time.UTC) }
+	for name, tt := range map[string]struct {
+		most int
+		want []string
+	}{
+		"few":      {5, []string{"old"}},
+		"many":     {3, []string{"old", "b"}},
+		"too many": {1, []string{"old", "b", "c", "d"}},
+	} {
+		ended := []gone{
+			{Compare{Key: "d"}, day(8), true},
+			{Compare{Key: "old"}, day(2), false},
+			{Compare{Key: "running"}, day(4), false},
+			{Compare{Key: "b"}, day(5), true},
+			{Compare{Key: "c"}, day(6), true},
+		}
+		var got []string
+		for _, g := range forgotten(ended, day(3), tt.most) {
+			got = append(got, g.Key)
+		}
+		if !slices.Equal(got, tt.want) {
+			t.Errorf("%s: forgets %q, wanted %q", name, got, tt.want)
 		}
 	}
 }
