@@ -123,7 +123,7 @@ func (e *Engine) start(ctx context.Context, m *machine, w *Workflow) error {
 			return err
 		}
 		m.active, m.wake = w.Meta.Name, e.c.Now()
-		e.restart(m, "a workflow waits for this machine")
+		e.restart(m, waits)
 		if m.session == nil || m.session.scope != hardware.ScopeWork {
 			e.netboot(m.uid, w.Meta.Name)
 			return nil
@@ -213,7 +213,7 @@ func (e *Engine) hold(ctx context.Context, m *machine, hold bool) error {
 		if mc.Status.Hold == hold {
 			return nil
 		}
-		if s := &mc.Status; s.HoldReason == hardware.ReasonNotStopped && s.State == hardware.StateFailed && s.Claim == nil {
+		if s := &mc.Status; s.HoldReason == hardware.ReasonNotStopped && s.State == hardware.StateFailed && s.Claim == nil && !s.KeptUnwiped() {
 			// its wipe waited for this human until it was given up
 			s.State, s.Since, s.Deadline = hardware.StateReleasing, e.c.Now(), e.c.Now().Add(StartWithin)
 		}

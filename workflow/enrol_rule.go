@@ -122,10 +122,10 @@ func (e *Engine) reconsider(ctx context.Context, m *machine) error {
 	}
 }
 
-// restart sends the worker of a machine that was not accepted before into its next
-// boot. The caller holds m.mu.
+// restart sends a worker that may not be given an action, of a machine that was not
+// accepted before or had nothing to do, into its next boot. The caller holds m.mu.
 func (e *Engine) restart(m *machine, why string) {
-	if m.session != nil && m.session.scope == hardware.ScopeEnrol {
+	if m.session != nil && m.session.scope != hardware.ScopeWork {
 		m.session.finish(&Finish{What: FinishReboot, Reason: why})
 	}
 }

@@ -306,6 +306,21 @@ func TestPhoneHomeIsAGate(t *testing.T) {
 	}
 }
 
+// TestAReleasedMachineIsNotAwaited: its system may call home before the wipe begins.
+func TestAReleasedMachineIsNotAwaited(t *testing.T) {
+	t.Parallel()
+	r := newRig(t)
+	w, err := r.e.CreateWorkflow(r.ctx, "", workflow.WorkflowSpec{Hardware: "m1", Template: "install", WaitForPhoneHome: true, Params: map[string]any{"image": "debian"}})
+	r.must(err)
+	r.run(1, fine)
+	r.must(r.e.SetMaintenance(r.ctx, r.hw.Meta.UID, true, "new disk")) // the wipe waits
+	r.release("", workflow.ReleaseInput{})
+	r.must(r.e.PhoneHome(r.ctx, r.hw.Meta.UID, w.Meta.Name, client))
+	if s := r.status(); s.State != hardware.StateReleasing || s.AwaitOS {
+		t.Errorf("%+v", s)
+	}
+}
+
 // await waits for the engine's own loop to bring the machine there.
 func (r *rig) await(ok func(hardware.Status) bool) {
 	r.t.Helper()

@@ -81,7 +81,8 @@ func (e *Engine) giveBack(ctx context.Context, m *machine, h *hardware.Hardware,
 	ev := []Event{*e.told(h, hardware.ReasonReleaseAsked, in.Why)}
 	claimed, was := s.Claim != nil, s.Reserved
 	ev = append(ev, e.endClaim(ctx, m, h, s, "")...)
-	s.Reserved = nil
+	// who calls home from now on is not awaited any more, claimed or not
+	s.Reserved, s.AwaitOS = nil, false
 	if r := in.Reserve; r != nil && claimed {
 		s.Reserved = r.From(e.c.Now())
 		ev = append(ev, *e.told(h, hardware.ReasonReserved, reservedWords(s.Reserved)))

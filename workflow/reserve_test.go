@@ -192,6 +192,61 @@ func TestKeptByHand(t *testing.T) {
 	}
 }
 
+// TestAnIdleWorkerRestartsForItsWorkflow: a worker that was let in to wait is given no
+// action; also one that lost its connection meanwhile.
+func TestAnIdleWorkerRestartsForItsWorkflow(t *testing.T) {
+	t.Parallel()
+	r := newRig(t)
+	r.provisioned("c1")
+	r.release("c1", workflow.ReleaseInput{Reserve: &hardware.Reserve{For: "capi/web", KeepDisks: true}})
+	r.pass(time.Minute)
+	_, tok := r.boot(2)
+	key := newKey()
+	s := r.attach(tok, key, nil)
+	r.stops("c1", hardware.StoppedByWorker)
+	s.Take()
+	r.must(r.claims("c2"))
+	r.installs("c2")
+	for _, s := range []*workflow.Session{s, r.attach(tok, key, nil)} {
+		cmds := s.Take()
+		if len(cmds) == 0 || cmds[0].Finish == nil || cmds[0].Finish.What != workflow.FinishReboot {
+			t.Errorf("the idle worker is told %+v, want to restart", cmds)
+		}
+	}
+}
+
+// TestKeptWasStarted: what is kept may have run since, once the machine was started.
+func TestKeptWasStarted(t *testing.T) {
+	t.Parallel()
+	r := kept(t)
+	r.must(r.claims("c2"))
+	r.installs("c2")
+	r.await(func(s hardware.Status) bool { return s.Power.Asked == "on" })
+	r.release("c2", workflow.ReleaseInput{})
+	r.stops("c2", hardware.StoppedByPowerOff)
+}
+
+// TestKeptWhoStoppedLate: a human who takes it off hold has not ended its reservation.
+func TestKeptWhoStoppedLate(t *testing.T) {
+	t.Parallel()
+	r := newRig(t)
+	r.must(r.claims("c1"))
+	r.installs("c1")
+	r.run(1, func(a *workflow.Assign) workflow.Report {
+		if a.Kind == workflow.KindImageWrite {
+			return broken(a)
+		}
+		return fine(a)
+	})
+	r.release("c1", workflow.ReleaseInput{Reserve: &hardware.Reserve{For: "capi/web", KeepDisks: true}})
+	r.pass(workflow.StopWithin)
+	r.stops("c1", hardware.StoppedByHold)
+	r.must(r.e.SetHold(r.ctx, r.hw.Meta.UID, false))
+	if s := r.status(); s.State != hardware.StateFailed || !s.KeptUnwiped() || s.Hold {
+		t.Errorf("%+v", s)
+	}
+}
+
 // TestAnInstallIsCancelledToBeKept: what it wrote is kept, and its worker waits.
 func TestAnInstallIsCancelledToBeKept(t *testing.T) {
 	t.Parallel()

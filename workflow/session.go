@@ -205,9 +205,11 @@ func (e *Engine) Attach(ctx context.Context, adm Admission, running *Assignment)
 	}
 	s := e.newSession(m, adm)
 	m.session = s
-	if err := e.stopped(ctx, m, hardware.StoppedByWorker); err != nil {
-		m.session = nil
-		return nil, err
+	if !m.stopping { // an errand may switch it off yet, under whoever has it then; see isOff
+		if err := e.stopped(ctx, m, hardware.StoppedByWorker); err != nil {
+			m.session = nil
+			return nil, err
+		}
 	}
 	if m.active == "" || adm.Scope != hardware.ScopeWork {
 		mc, err := e.c.Store.Machine(ctx, m.uid)
@@ -215,7 +217,7 @@ func (e *Engine) Attach(ctx context.Context, adm Admission, running *Assignment)
 			m.session = nil
 			return nil, err
 		}
-		s.finish(idle(mc.Status, adm.Scope))
+		s.finish(idle(mc.Status, adm.Scope, m.active != ""))
 		return s, nil
 	}
 	if err := e.step(ctx, m, Input{Worker: &WorkerInput{Boot: adm.Boot, Running: running}}); err != nil {
@@ -229,10 +231,15 @@ func (e *Engine) newSession(m *machine, adm Admission) *Session {
 	return &Session{e: e, m: m, name: adm.Machine, boot: adm.Boot, scope: adm.Scope, since: e.c.Now(), wake: make(chan struct{}, 1)}
 }
 
+// waits is why a worker restarts that booted before there was a workflow.
+const waits = "a workflow waits for this machine"
+
 // idle is what a worker does whose machine has no workflow (any more), or that may not
-// have one.
-func idle(s hardware.Status, scope hardware.Scope) *Finish {
+// have one; active says that it has one all the same, made since it booted.
+func idle(s hardware.Status, scope hardware.Scope, active bool) *Finish {
 	switch {
+	case scope == hardware.ScopeIdle && active:
+		return &Finish{What: FinishReboot, Reason: waits}
 	case scope != hardware.ScopeEnrol:
 	case s.State == hardware.StatePending:
 		return &Finish{What: FinishWait, Reason: hardware.ReasonPendingApproval.Sentence()}

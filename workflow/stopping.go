@@ -21,10 +21,12 @@ const (
 
 // mayRun reports whether a system may run on the machine that was installed under its
 // claim, or under none; wrote says that its workflow wrote to a disk. What was kept on
-// its disks for the claim's group did not run since, until an install overwrote it.
+// its disks for the claim's group did not run as long as the machine stayed off: once it
+// was started, its firmware may have gone on to the disk while nobody answered it.
 func mayRun(h *hardware.Hardware, s *hardware.Status, wrote bool) bool {
+	p := &s.Power
 	switch {
-	case s.KeptUnwiped():
+	case s.KeptUnwiped() && p.Asked == "off" && p.State == hardware.PowerOff:
 		return false
 	case h.Spec.Netboot.IPXE != nil:
 		return true // a system of the operator's that needs no disk
@@ -223,6 +225,9 @@ func (e *Engine) off(ctx context.Context, h *hardware.Hardware) bool {
 func (e *Engine) isOff(ctx context.Context, m *machine, off bool) error {
 	if !off {
 		m.stopWake = m.stopAgain
+		if m.session != nil && !m.session.leaving { // it came while the controller was asked
+			return e.stopped(ctx, m, hardware.StoppedByWorker)
+		}
 		return nil
 	}
 	if m.session != nil { // it died with the power

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"reflect"
 	"slices"
 	"strings"
 	"sync"
@@ -58,6 +59,12 @@ func (r *rig) claims(id string, change ...func(*hardware.ClaimSpec)) error {
 	c := &hardware.Claim{Meta: hardware.Meta{Name: id}, Spec: hardware.ClaimSpec{Owner: "capi/web", Reuse: "capi/web"}}
 	for _, f := range change {
 		f(&c.Spec)
+	}
+	// claims pick by what the View shows, which comes a moment after the write
+	for deadline := time.Now().Add(5 * time.Second); time.Now().Before(deadline); time.Sleep(time.Millisecond) {
+		if seen, ok := r.db.View().HardwareByName("m1"); ok && reflect.DeepEqual(seen.Status, r.status()) {
+			break
+		}
 	}
 	_, _, err := r.db.Claim(r.ctx, c, hardware.Selector{})
 	return err
@@ -415,6 +422,33 @@ func TestTheWorkerIsTheProof(t *testing.T) {
 			t.Errorf("%+v", s)
 		}
 	}
+}
+
+// TestTheWorkerComesDuringAnErrand: as long as the controller may still switch the machine
+// off nobody gets it, for it would be switched off under its next owner.
+func TestTheWorkerComesDuringAnErrand(t *testing.T) {
+	t.Parallel()
+	r := newRig(t)
+	r.switched(new(bmc).do)
+	r.provisioned("c1")
+	begun, end := make(chan struct{}), make(chan struct{})
+	var once sync.Once
+	r.controller(func(context.Context, string) (hardware.PowerState, error) {
+		once.Do(func() { close(begun) })
+		<-end
+		return "", errors.New("no route")
+	})
+	r.release("c1", workflow.ReleaseInput{Reserve: &hardware.Reserve{For: "capi/web", KeepDisks: true}})
+	<-begun
+	_, tok := r.boot(2)
+	r.attach(tok, newKey(), nil)
+	r.running("c1")
+	if r.claims("c2") == nil {
+		t.Error("it is claimed while it is being switched off")
+	}
+	close(end)
+	r.stops("c1", hardware.StoppedByWorker)
+	r.must(r.claims("c2"))
 }
 
 // TestMaintenanceIsNotSwitched: a human is at the machine.
