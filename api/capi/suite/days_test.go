@@ -123,10 +123,11 @@ func (d *days) written(machine, disk string, n int) []string {
 	return out
 }
 
-// rollOut has the worker replaced by one of another template.
+// rollOut has the worker replaced by one of another template, whose kubelet is told its
+// provider id.
 func (d *days) rollOut(template string, old *infrav1.RackstrapMachine) *infrav1.RackstrapMachine {
 	d.Helper()
-	d.Kubectl("patch", "machinedeployment", "w", "--type=merge", "-p", `{"spec": {"template": {"spec": {"infrastructureRef": {"name": "`+template+`"}}}}}`)
+	d.Kubectl("patch", "machinedeployment", "w", "--type=merge", "-p", `{"spec": {"template": {"spec": {"bootstrap": {"configRef": {"name": "c1"}}, "infrastructureRef": {"name": "`+template+`"}}}}}`)
 	d.freed(old)
 	return d.worker(1, old.Name)
 }
