@@ -284,6 +284,35 @@ func (c *cancelAt) progress(p Progress) {
 	}
 }
 
+// TestAnInstallLeavesOtherDisks: what the install templates do to a disk, they do to that
+// one. A machine that is kept with its disks counts on it.
+func TestAnInstallLeavesOtherDisks(t *testing.T) {
+	t.Parallel()
+	image := testImage(9 * mib)
+	server := httptest.NewServer(&faults{body: image})
+	defer server.Close()
+	env := fakeMachine(t, fakeDisk{name: "sda", size: 32 * mib}, fakeDisk{name: "sdb", size: 16 * mib}, fakeDisk{"sdc", 24 * mib, map[string]string{"device/serial": "C"}})
+	env.HTTPBase = server.URL
+	data := testImage(16 * mib)
+	if err := os.WriteFile(filepath.Join(env.Sys.Dev, "sdb"), data, 0o644); err != nil {
+		t.Fatal(err)
+	}
+	before, err := os.ReadFile(filepath.Join(env.Sys.Dev, "sdc"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	mustAct(t, env, workflow.KindDiskWipe, &workflow.DiskWipe{Disk: workflow.DiskLargest})
+	mustAct(t, env, workflow.KindImageWrite, &workflow.ImageWrite{Disk: workflow.DiskLargest, Image: "/images/x"})
+	for name, want := range map[string][]byte{"sdb": data, "sdc": before} {
+		if got, err := os.ReadFile(filepath.Join(env.Sys.Dev, name)); err != nil || !bytes.Equal(got, want) {
+			t.Errorf("%s is not as it was: %v", name, err)
+		}
+	}
+	if got, err := os.ReadFile(filepath.Join(env.Sys.Dev, "sda")); err != nil || !bytes.HasPrefix(got, image) {
+		t.Errorf("the image is not on sda: %v", err)
+	}
+}
+
 func TestImageWriteHTTPS(t *testing.T) {
 	t.Parallel()
 	image := testImage(5 * mib)
