@@ -122,7 +122,7 @@ func (e *Engine) netboot(uid, workflow string) {
 		defer done()
 		if h := e.needsSwitch(ctx, m, workflow); h != nil {
 			action := "cycle"
-			if p := &h.Status.Power; p.State == hardware.PowerOff && p.Asked == "off" {
+			if p := &h.Status.Power; p.State == hardware.PowerOff && (p.Asked == "off" || p.Asked == "on" && p.Error != "") {
 				action = "on" // not every controller cycles a machine that is off
 			}
 			// what went wrong is in the timeline and an issue

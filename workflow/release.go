@@ -79,7 +79,7 @@ func (e *Engine) Release(ctx context.Context, uid string, in ReleaseInput) (work
 // m.mu.
 func (e *Engine) giveBack(ctx context.Context, m *machine, h *hardware.Hardware, s *hardware.Status, in ReleaseInput) []Event {
 	ev := []Event{*e.told(h, hardware.ReasonReleaseAsked, in.Why)}
-	claimed, was := s.Claim != nil, s.Reserved
+	claimed, was, awaited := s.Claim != nil, s.Reserved, s.AwaitOS
 	ev = append(ev, e.endClaim(ctx, m, h, s, "")...)
 	// who calls home from now on is not awaited any more, claimed or not
 	s.Reserved, s.AwaitOS = nil, false
@@ -93,8 +93,11 @@ func (e *Engine) giveBack(ctx context.Context, m *machine, h *hardware.Hardware,
 		s.Unhealthy = hardware.PlainText(in.Unhealthy, 512)
 		ev = append(ev, *e.told(h, hardware.ReasonUnhealthy, s.Unhealthy))
 	}
-	if Unwiped(s) && !s.KeptUnwiped() {
+	switch {
+	case Unwiped(s) && !s.KeptUnwiped():
 		s.State, s.Deadline = hardware.StateReleasing, e.c.Now().Add(StartWithin)
+	case awaited:
+		s.State = hardware.StateProvisioned // nothing else ends its install
 	}
 	return ev
 }

@@ -215,6 +215,24 @@ func TestAnIdleWorkerRestartsForItsWorkflow(t *testing.T) {
 	}
 }
 
+// TestKeptBeforeItsSystemCalled: an install that waits for its system has none to wait for
+// any more, and the group gets the machine.
+func TestKeptBeforeItsSystemCalled(t *testing.T) {
+	t.Parallel()
+	r := newRig(t)
+	r.switched(new(bmc).do)
+	r.must(r.claims("c1"))
+	_, err := r.e.CreateWorkflow(r.ctx, "", workflow.WorkflowSpec{Hardware: "m1", Template: "install", Claim: "c1", WaitForPhoneHome: true, Params: map[string]any{"image": "debian"}})
+	r.must(err)
+	r.run(1, fine)
+	r.release("c1", workflow.ReleaseInput{Reserve: &hardware.Reserve{For: "capi/web", KeepDisks: true}})
+	r.stops("c1", hardware.StoppedByPowerOff)
+	if s := r.status(); s.State != hardware.StateProvisioned || s.AwaitOS || !s.Deadline.IsZero() {
+		t.Errorf("%+v", s)
+	}
+	r.must(r.claims("c2"))
+}
+
 // TestKeptWasStarted: what is kept may have run since, once the machine was started.
 func TestKeptWasStarted(t *testing.T) {
 	t.Parallel()

@@ -451,6 +451,31 @@ func TestTheWorkerComesDuringAnErrand(t *testing.T) {
 	r.must(r.claims("c2"))
 }
 
+// TestItIsStartedAgain: a controller that failed to start it may not be able to cycle a
+// machine that is off.
+func TestItIsStartedAgain(t *testing.T) {
+	t.Parallel()
+	r := newRig(t)
+	b := new(bmc)
+	r.switched(b.do)
+	r.provisioned("c1")
+	before, failed := len(r.asked()), false
+	r.controller(func(ctx context.Context, action string) (hardware.PowerState, error) {
+		if action == "on" && !failed {
+			failed = true
+			return "", errors.New("busy")
+		}
+		return b.do(ctx, action)
+	})
+	r.release("c1", workflow.ReleaseInput{})
+	r.await(func(s hardware.Status) bool { return s.Power.Asked == "on" && s.Power.Error != "" })
+	r.pass(11 * time.Minute)
+	r.await(func(s hardware.Status) bool { return s.Power.State == hardware.PowerOn })
+	if got, want := r.asked()[before:], []string{"m1 off", "m1 status", "m1 on network", "m1 on network"}; !slices.Equal(got, want) {
+		t.Errorf("the power was asked %q, want %q", got, want)
+	}
+}
+
 // TestMaintenanceIsNotSwitched: a human is at the machine.
 func TestMaintenanceIsNotSwitched(t *testing.T) {
 	t.Parallel()
