@@ -184,6 +184,8 @@ func rights(t *testing.T, p *kube.Plane) {
 		"watch machines.cluster.x-k8s.io": true, "delete machines.cluster.x-k8s.io": false, "create machines.cluster.x-k8s.io": false, "update clusters.cluster.x-k8s.io": false,
 		"patch rackstrapmachines.infrastructure.cluster.x-k8s.io": true, "create rackstrapmachines.infrastructure.cluster.x-k8s.io": false, "delete rackstrapmachines.infrastructure.cluster.x-k8s.io": false,
 		"create ipaddressclaims.ipam.cluster.x-k8s.io": true, "create ipaddresses.ipam.cluster.x-k8s.io": false,
+		"update secrets": false, "update rackstrapmachines.infrastructure.cluster.x-k8s.io": false, "patch machines.cluster.x-k8s.io": false, "list machinedeployments.cluster.x-k8s.io": false,
+		"patch ipaddressclaims.ipam.cluster.x-k8s.io": false, "delete rackstrapremediations.infrastructure.cluster.x-k8s.io": true,
 		"create pods": false, "get pods": false, "get nodes": false, "create clusterroles.rbac.authorization.k8s.io": false, "impersonate users": false,
 		"create events": true, "list configmaps": false,
 	} {
