@@ -23,6 +23,8 @@ type Appliance struct {
 	OwnerPrefix string
 	// Secret is what it was read from.
 	Secret ctrlclient.ObjectKey
+
+	silence silence
 }
 
 // Owner is the owner of the claims of one machine: PREFIX NAMESPACE/CLUSTER/MACHINE.

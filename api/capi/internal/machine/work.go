@@ -80,10 +80,16 @@ func (w *work) do(ctx, asking context.Context, d decision) (*decision, error) {
 		}
 		w.app = app
 		w.places.put(w.rq, place{secret: app.Secret})
+		if err := app.Spared(); err != nil {
+			return nil, err
+		}
 	}
 	switch d.step {
-	case stepLook:
-		return nil, w.look(asking)
+	case stepLook: // before anything else that is asked of the appliance
+		began := time.Now()
+		err := w.look(asking)
+		w.app.Waited(err, time.Since(began))
+		return nil, err
 	case stepFind:
 		var err error
 		w.image, w.imageMissing, err = findImage(asking, w.app, w.object.Spec.Image, w.object.Spec.Requirements.Architecture, w.machine.Spec.Version)
