@@ -88,6 +88,7 @@ func (a *Appliance) follow(ctx context.Context, listeners []func(Signal)) {
 		began := time.Now()
 		_, cursor, err := a.ListEvents(ctx, client.Filter{Limit: 1})
 		if err == nil {
+			a.Waited(nil, 0) // it answers again
 			tell(Signal{All: true})
 			err = a.read(ctx, cursor, tell)
 		}
