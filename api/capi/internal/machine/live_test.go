@@ -295,3 +295,34 @@ func TestContractPaused(t *testing.T) {
 	l.must(l.Client.Patch(t.Context(), o, ctrlclient.MergeFrom(base)))
 	l.gone("w1")
 }
+
+// The Secret leads to another appliance than the one that has the machine: its system may
+// run, so that nothing is ended in the wrong place and the deletion waits, unless somebody
+// says that the appliance is gone for good.
+func TestSecretOfAnotherAppliance(t *testing.T) {
+	t.Parallel()
+	l := start(t, suite.Options{Machines: 1})
+	l.machine("w1", func(_ *clusterv1.Machine, o *infrav1.RackstrapMachine) {
+		o.Finalizers = []string{infrav1.MachineFinalizer}
+		o.Spec.ClaimID, o.Spec.ProviderID, o.Spec.Appliance.SecretRef.Name = "far", "rackstrap://elsewhere/uid/far", suite.Secret
+	})
+	l.ready("w1", infrav1.ClaimLostReason)
+	l.remove("w1")
+	l.Eventually("the deletion says what it waits for", func() error {
+		o, err := l.object("w1")
+		if err != nil {
+			return err
+		}
+		for _, c := range o.Status.Conditions {
+			if c.Type == clusterv1.ReadyCondition && c.Reason == clusterv1.DeletingReason && strings.Contains(c.Message, "is of another one") {
+				return nil
+			}
+		}
+		return fmt.Errorf("%+v", o.Status.Conditions)
+	})
+	if all := append(l.claims(true), l.claims(false)...); len(all) > 0 {
+		t.Errorf("claims in an appliance that never had one: %+v", all)
+	}
+	l.Kubectl("annotate", "rackstrapmachine", "w1", infrav1.SkipAnnotation+"="+infrav1.SkipRelease)
+	l.gone("w1")
+}
