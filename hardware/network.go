@@ -89,8 +89,8 @@ func (n *StaticNetwork) CheckFor(c *Checker, at string, h *Hardware) {
 		via[four] = a
 	}
 	for i, a := range n.Nameservers {
-		if !a.IsValid() || a.IsUnspecified() || a.IsMulticast() {
-			c.Addf(fmt.Sprintf("%s.nameservers[%d]", at, i), "%s cannot be a nameserver", a)
+		if !a.IsValid() || a.IsUnspecified() || a.IsMulticast() || a.Zone() != "" {
+			c.Addf(fmt.Sprintf("%s.nameservers[%d]", at, i), "%s cannot be a nameserver", PlainText(a.String(), 60))
 		}
 	}
 	for i, d := range n.Search {
@@ -101,6 +101,8 @@ func (n *StaticNetwork) CheckFor(c *Checker, at string, h *Hardware) {
 func (a StaticAddress) checkGateway() error {
 	g := a.Gateway
 	switch {
+	case g.Zone() != "":
+		return fmt.Errorf("%s has a zone (leave out %%%s: the NIC says where it is)", g.WithZone(""), PlainText(g.Zone(), 20))
 	case g.Is4() != a.Address.Addr().Is4() || g.Is4In6():
 		return fmt.Errorf("%s is not of the family of %s", g, a.Address)
 	case g == a.Address.Addr():

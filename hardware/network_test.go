@@ -27,6 +27,8 @@ func TestStaticNetworkCheck(t *testing.T) {
 		"addresses[1]: 10.0.0.5 is also in addresses[0]":                                                                         {Addresses: []StaticAddress{address(0, "10.0.0.5/24", ""), address(1, "10.0.0.5/16", "")}},
 		"addresses[0].address: is not an address with a prefix length":                                                           {Addresses: []StaticAddress{{}}},
 		"nameservers[0]: 0.0.0.0 cannot be a nameserver":                                                                         {Nameservers: []netip.Addr{netip.IPv4Unspecified()}},
+		"addresses[0].gateway: fe80::1 has a zone (leave out %eth0":                                                              {Addresses: []StaticAddress{address(0, "fd00::5/64", "fe80::1%eth0\n")}},
+		"nameservers[0]: fe80::1%eth0 cannot be a nameserver":                                                                    {Nameservers: []netip.Addr{netip.MustParseAddr("fe80::1%eth0")}},
 		"search[0]: host name label":                                                                                             {Search: []string{"a_b"}},
 		"static: has more than":                                                                                                  {Search: make([]string, 17)},
 	} {
