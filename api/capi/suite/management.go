@@ -215,6 +215,21 @@ func (m *Management) startProvider(ctx context.Context, flags []string) error {
 	})
 }
 
+// Move has clusterctl move the namespace default to another management cluster.
+func (m *Management) Move(to *Management) error {
+	if _, err := os.Stat(m.Plane.RepositoryConfig()); err != nil {
+		release, err := m.release(m.s.Context())
+		if err != nil {
+			return err
+		}
+		if _, err := m.Plane.Repository(m.s.Context(), release); err != nil {
+			return err
+		}
+	}
+	_, err := m.Plane.Clusterctl(m.s.Context(), "move", "--namespace", "default", "--kubeconfig", m.Plane.Kubeconfig, "--to-kubeconfig", to.Plane.Kubeconfig)
+	return err
+}
+
 // KillProvider ends our provider with SIGKILL.
 func (m *Management) KillProvider() {
 	m.s.Helper()

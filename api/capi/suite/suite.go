@@ -51,6 +51,8 @@ type Options struct {
 	Clusterctl bool
 	// Flavors are more cluster templates in the clusterctl repository, by name.
 	Flavors map[string][]byte
+	// Proxy puts one between the provider and the appliance.
+	Proxy bool
 	// NoProvider leaves our provider out; StartProvider starts it.
 	NoProvider bool
 	// ProviderFlags are more flags of our provider.
@@ -74,6 +76,8 @@ type Suite struct {
 	// API is the appliance's, with all rights.
 	API  *client.Client
 	Rack *sim.Rack
+	// Proxy is what the provider reaches the appliance by; nil where it was not asked for.
+	Proxy *Proxy
 	// Nodes are the workload clusters of the simulated nodes; nil without CAPI.
 	Nodes *Nodes
 
@@ -126,6 +130,11 @@ func (s *Suite) open(ctx context.Context) (err error) {
 	}
 	if s.secret, err = s.token(ctx); err != nil {
 		return err
+	}
+	if s.options.Proxy {
+		if err := s.proxy(ctx); err != nil {
+			return err
+		}
 	}
 	s.Management, err = s.manage(ctx)
 	return err

@@ -15,6 +15,7 @@ import (
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 	ctrlclient "sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/rackstrap/rackstrap/api/capi/internal/contract"
 	"github.com/rackstrap/rackstrap/api/capi/suite"
 	infrav1 "github.com/rackstrap/rackstrap/api/capi/v1beta1"
 	"github.com/rackstrap/rackstrap/hardware"
@@ -50,7 +51,14 @@ spec:
 	infra.Spec.ControlPlaneEndpoint = infrav1.APIEndpoint{Host: "10.77.255.10", Port: 6443}
 	infra.Spec.Appliance.SecretRef.Name = suite.Secret
 	l.must(l.Client.Create(l.Context(), infra))
+	l.provisioned(name)
+}
+
+// provisioned waits for the RackstrapCluster, and tells its Cluster so.
+func (l *live) provisioned(name string) {
+	l.Helper()
 	l.Eventually("the RackstrapCluster is ready", func() error {
+		infra := new(infrav1.RackstrapCluster)
 		if err := l.Get("default", name, infra); err != nil {
 			return err
 		}
@@ -59,6 +67,8 @@ spec:
 		}
 		return nil
 	})
+	c := new(clusterv1.Cluster)
+	l.must(l.Get("default", name, c))
 	c.Status.Initialization.InfrastructureProvisioned = ptr.To(true)
 	l.must(l.Client.Status().Update(l.Context(), c))
 }
@@ -76,10 +86,15 @@ func (l *live) machine(name string, change func(m *clusterv1.Machine, o *infrav1
 	ctx := l.Context()
 	labels := map[string]string{clusterv1.ClusterNameLabel: "c1", clusterv1.MachineDeploymentNameLabel: "md"}
 	l.must(l.Client.Create(ctx, &corev1.Secret{
-		ObjectMeta: metav1.ObjectMeta{Name: name + "-data", Namespace: "default", Labels: labels}, Type: "cluster.x-k8s.io/secret",
+		ObjectMeta: metav1.ObjectMeta{Name: name + "-data", Namespace: "default", Labels: map[string]string{contract.MoveLabel: ""}}, Type: "cluster.x-k8s.io/secret",
 		StringData: map[string]string{"value": "## template: jinja\n#cloud-config\nruncmd: [echo t0ken-of-" + name + "]\n", "format": "cloud-config"},
 	}))
-	m := &clusterv1.Machine{ObjectMeta: metav1.ObjectMeta{Name: name, Namespace: "default", Labels: labels}}
+	c := new(clusterv1.Cluster)
+	l.must(l.Get("default", "c1", c))
+	m := &clusterv1.Machine{ObjectMeta: metav1.ObjectMeta{
+		Name: name, Namespace: "default", Labels: labels,
+		OwnerReferences: []metav1.OwnerReference{{APIVersion: clusterv1.GroupVersion.String(), Kind: "Cluster", Name: c.Name, UID: c.UID}},
+	}}
 	m.Spec = clusterv1.MachineSpec{
 		ClusterName: "c1", Version: suite.KubernetesVersion, Bootstrap: clusterv1.Bootstrap{DataSecretName: ptr.To(name + "-data")},
 		InfrastructureRef: clusterv1.ContractVersionedObjectReference{APIGroup: infrav1.Group, Kind: "RackstrapMachine", Name: name},
@@ -180,32 +195,6 @@ func TestContractOneLife(t *testing.T) {
 		t.Errorf("the object went before the machine is known to have stopped: %+v", ended)
 	}
 	l.Eventually("everything is available", l.AllAvailable)
-}
-
-// Nothing is claimed under one id twice, or installed twice, when the provider dies at
-// any moment.
-func TestNoSecondClaimOverKills(t *testing.T) {
-	t.Parallel()
-	l := start(t, suite.Options{Machines: 4, ActionTime: 300 * time.Millisecond})
-	for i := range 3 {
-		l.machine(fmt.Sprintf("w%d", i), nil)
-	}
-	for range 5 {
-		l.KillProvider()
-		l.RestartProvider()
-		time.Sleep(time.Second) // what it does before the next kill is another thing each time
-	}
-	for i := range 3 {
-		l.ready(fmt.Sprintf("w%d", i), clusterv1.ReadyReason)
-	}
-	if claims := l.claims(true); len(claims) != 3 || len(l.claims(false)) != 0 {
-		t.Errorf("%d claims, %d ended", len(claims), len(l.claims(false)))
-	}
-	workflows, err := l.API.Workflows.List(t.Context())
-	l.must(err)
-	if len(workflows) != 3 {
-		t.Errorf("%d installs", len(workflows))
-	}
 }
 
 // Two machines and one free Hardware: one wins, the other says what speaks against the

@@ -127,6 +127,9 @@ func (r *Reconciler) Reconcile(ctx context.Context, rq ctrl.Request) (_ ctrl.Res
 		}
 		return ctrl.Result{}, err
 	}
+	if contract.Moved(obj) {
+		return ctrl.Result{}, nil // also no finalizer, which clusterctl would not see any more
+	}
 	v, err := r.view(ctx, obj)
 	if err != nil {
 		return ctrl.Result{}, err
@@ -141,7 +144,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, rq ctrl.Request) (_ ctrl.Res
 	if leave, err := contract.Paused(ctx, r.Client, v.cluster, obj); leave || err != nil {
 		return ctrl.Result{}, err
 	}
-	if deleting && (contract.Moved(obj) || !controllerutil.ContainsFinalizer(obj, infrav1.MachineFinalizer)) {
+	if deleting && !controllerutil.ContainsFinalizer(obj, infrav1.MachineFinalizer) {
 		return ctrl.Result{}, nil
 	}
 	p, err := contract.NewPatcher(r.Client, obj, owned()...)

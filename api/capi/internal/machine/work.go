@@ -20,6 +20,7 @@ import (
 
 	"github.com/rackstrap/rackstrap/api"
 	"github.com/rackstrap/rackstrap/api/capi/internal/appliance"
+	"github.com/rackstrap/rackstrap/api/capi/internal/contract"
 	"github.com/rackstrap/rackstrap/api/capi/internal/ipam"
 	infrav1 "github.com/rackstrap/rackstrap/api/capi/v1beta1"
 	rackstrap "github.com/rackstrap/rackstrap/api/client"
@@ -99,7 +100,7 @@ func (w *work) do(ctx, asking context.Context, d decision) (*decision, error) {
 	case stepInstall:
 		return w.install(ctx, asking)
 	case stepRelease:
-		return nil, w.release(asking)
+		return w.release(ctx, asking)
 	}
 	return nil, fmt.Errorf("step %d is not known", d.step)
 }
@@ -314,19 +315,28 @@ func (w *work) request(ctx, asking context.Context) (rq api.Provision, stop *dec
 }
 
 // release ends the claim, or has its id refused where the request for it never arrived:
-// it may yet.
-func (w *work) release(ctx context.Context) error {
+// it may yet. The object is read anew: what a cache shows as deleted may have been moved
+// to another management cluster meanwhile, and its claim with it.
+func (w *work) release(ctx, asking context.Context) (*decision, error) {
+	now := new(infrav1.RackstrapMachine)
+	if err := w.live.Get(ctx, w.rq.NamespacedName, now); apierrors.IsNotFound(err) {
+		return &decision{}, nil
+	} else if err != nil {
+		return nil, err
+	}
+	if contract.Moved(now) || now.UID != w.object.UID {
+		return &decision{}, nil
+	}
 	in := api.ReleaseClaim{Reason: "the RackstrapMachine " + w.object.Namespace + "/" + w.object.Name + " was deleted", Owner: w.owner()}
 	if why, ok := w.object.Annotations[infrav1.UnhealthyAnnotation]; ok {
 		in.Unhealthy = cmp.Or(why, "remediation gave the machine up")
 	} else {
 		in.Reserve = reserve(w.object, w.group())
 	}
-	_, err := w.app.ReleaseClaimWith(ctx, w.object.Spec.ClaimID, in)
-	if err != nil {
-		return err
+	if _, err := w.app.ReleaseClaimWith(asking, w.object.Spec.ClaimID, in); err != nil {
+		return nil, err
 	}
-	return w.look(ctx)
+	return nil, w.look(asking)
 }
 
 // owner is that of the claim, also when the Machine is gone already: they have the

@@ -101,6 +101,9 @@ func (r *Reconciler) Reconcile(ctx context.Context, rq ctrl.Request) (ctrl.Resul
 	if err := r.live.Get(ctx, rq.NamespacedName, obj); err != nil {
 		return ctrl.Result{}, client.IgnoreNotFound(err)
 	}
+	if contract.Moved(obj) {
+		return ctrl.Result{}, nil
+	}
 	v, cluster, err := r.view(ctx, obj)
 	if err != nil {
 		return ctrl.Result{}, err
@@ -115,9 +118,6 @@ func (r *Reconciler) Reconcile(ctx context.Context, rq ctrl.Request) (ctrl.Resul
 		return ctrl.Result{}, err
 	}
 	if deleting {
-		if contract.Moved(obj) {
-			return ctrl.Result{}, nil
-		}
 		restore(obj)
 		return r.end(ctx, v)
 	}
