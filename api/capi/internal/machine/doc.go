@@ -8,20 +8,20 @@
 //	providerID, provisioned, addresses      TestContractOneLife, TestProviderIDWhenTheNodeMayJoin
 //	failure domain obeyed and reported      TestContractFailureDomain, TestContractOneLife
 //	Ready through the whole life            TestDecide, TestContractFailuresAreConditions
-//	Paused, also for a deletion             TestContractPaused
-//	status can be made again (a move)       TestStatusIsSeenAgain, TestNeverInstalledTwice
+//	Paused, also for a deletion             TestContractPaused, TestContractPausedAtEveryStage
+//	status can be made again (a move)       TestStatusIsSeenAgain, TestMoveAtEveryStage
 //	names, labels, templates of the kinds   api/capi/v1beta1
 //
 // Mistakes that other providers made, and what shows that they cannot be made here:
 //
 //	two machines take one host              store.TestClaim*, TestNoHardwareFits
-//	one machine takes two hosts             TestNoSecondClaimOverKills, TestDecide (an id first)
+//	one machine takes two hosts             TestNoSecondClaimOverKills, TestFaultsOnTheWay, TestDecide (an id first)
 //	a late request leaks a host             rest.TestLateClaimTakesNothing, TestNoDeletionIsGated
 //	finalizer after the outside world       TestContractOneLife (the finalizer is a write of its own)
 //	deletion gated by bootstrap data, cluster or image
 //	                                        TestNoDeletionIsGated, TestDecide
 //	installed again after a move, or when something happens to the host
-//	                                        TestNeverInstalledTwice
+//	                                        TestNeverInstalledTwice, TestMoveAtEveryStage
 //	Node deleted while the host may run     TestContractOneLife, TestDecide (deleted, may still run)
 //	deletion blocked for ever by a BMC      TestDecide (deleted, deadline; skips)
 //	failures that no health check sees      TestContractFailuresAreConditions
