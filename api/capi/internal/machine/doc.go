@@ -24,6 +24,8 @@
 //	                                        TestNeverInstalledTwice, TestMoveAtEveryStage
 //	Node deleted while the host may run     TestContractOneLife, TestDecide (deleted, may still run)
 //	deletion blocked for ever by a BMC      TestDecide (deleted, deadline; skips)
+//	deletion ends in the wrong place, or unsaid after a restore
+//	                                        TestSecretOfAnotherAppliance, TestDecide (deleted, restored)
 //	failures that no health check sees      TestContractFailuresAreConditions
 //	a write for each step of progress       TestProgressIsNoWrite
 //	bootstrap data in an object or event    TestContractOneLife
