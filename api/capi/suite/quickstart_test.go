@@ -19,14 +19,9 @@ func TestQuickStart(t *testing.T) {
 	s.Create(&c)
 	checkNodes(s, c)
 
-	scale := func(n int) {
-		c.Workers = n
-		s.Kubectl("scale", "machinedeployment", c.WorkersName(), fmt.Sprintf("--replicas=%d", n))
-		s.Eventually(fmt.Sprintf("%d workers run", n), func() error { return s.Running(c) })
-	}
-	scale(3)
+	scale(s, &c, 3)
 	checkNodes(s, c)
-	scale(1)
+	scale(s, &c, 1)
 	s.Eventually("two machines are back", func() error { return available(s, 2) })
 	s.Delete(c)
 	s.Eventually("every machine is back, and wiped", s.AllAvailable)
