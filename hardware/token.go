@@ -94,13 +94,16 @@ func (t *Token) Validate() error {
 // ReservedCaller is who asks over the unix socket, in events.
 const ReservedCaller = "socket"
 
+// OwnerSeparators are what a prefix may end with to have all that begin with it.
+const OwnerSeparators = "/-:._@"
+
 // OwnerHas reports whether an owner lies within a prefix. A prefix ends where a
 // word does: capi/prod has capi/prod and capi/prod/web-1, and not capi/production.
-// One that ends with a separator (/ - : . _ @) has all that begin with it.
+// One that ends with a separator (OwnerSeparators) has all that begin with it.
 func OwnerHas(prefix, owner string) bool {
 	rest, ok := strings.CutPrefix(owner, prefix)
 	if !ok || prefix == "" {
 		return false
 	}
-	return rest == "" || rest[0] == '/' || strings.ContainsRune("/-:._@", rune(prefix[len(prefix)-1]))
+	return rest == "" || rest[0] == '/' || strings.ContainsRune(OwnerSeparators, rune(prefix[len(prefix)-1]))
 }

@@ -1,10 +1,13 @@
 package store
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/rackstrap/rackstrap/hardware"
@@ -104,6 +107,7 @@ func (db *DB) RefuseClaim(ctx context.Context, id, owner string) (*hardware.Clai
 		}
 		rev, err := db.txn(ctx, t)
 		if err == nil {
+			db.ended.Add(1)
 			c.Meta.Revision = rev
 			return c, nil
 		}
@@ -232,6 +236,7 @@ func (db *DB) endClaim(ctx context.Context, t *Txn, had Entry, m *workflow.Machi
 	}
 	if ends {
 		c.Status.Ended = db.opts.Now()
+		db.ended.Add(1)
 	}
 	if err := db.put(t, keyClaim(id), was, &c); err != nil || !ends {
 		return err
@@ -248,34 +253,85 @@ func (db *DB) endClaim(ctx context.Context, t *Txn, had Entry, m *workflow.Machi
 	})
 }
 
-// maxEndedClaims bounds the ended claims that are remembered: whoever claims and
-// releases in a loop must not fill the disk.
-const maxEndedClaims = 10_000
+const (
+	// maxEndedClaims bounds the ended claims that are remembered: whoever claims and
+	// releases in a loop must not fill the disk.
+	maxEndedClaims = 10_000
+	// maxRefused bounds those besides that never had a machine: they cost who asks nothing.
+	maxRefused = 2_000
+	// trimClaimsAfter is how many claims end until they are looked at before their time.
+	trimClaimsAfter = 500
+)
 
 // gone is a claim that has ended.
 type gone struct {
 	Compare
+	owner   string
 	ended   time.Time
 	stopped bool // it is known that its system runs no more
+	refused bool // it never had a machine
 }
 
-// forgotten are those that ended before a time, and the oldest of too many. Of a claim
-// whose system may still run the record is what its owner asks; there are no more of
-// these than machines.
-func forgotten(ended []gone, before time.Time, most int) []gone {
-	slices.SortFunc(ended, func(a, b gone) int { return a.ended.Compare(b.ended) })
-	many := len(ended) - most
-	return slices.DeleteFunc(ended, func(g gone) bool {
-		if !g.ended.After(before) {
-			many--
-			return false
+// forgotten are those that ended before a time, and the oldest of too many, in which one
+// owner's push out none of another's. Of a claim whose system may still run the record
+// is what its owner asks; there are no more of these than machines.
+func forgotten(ended []gone, before time.Time, most, mostRefused int) []gone {
+	var out, had, refused []gone
+	for _, g := range ended {
+		switch {
+		case !g.ended.After(before):
+			out = append(out, g)
+		case g.refused:
+			refused = append(refused, g)
+		case g.stopped:
+			had = append(had, g)
+		default:
+			most--
 		}
-		if many <= 0 || !g.stopped {
-			return true
-		}
-		many--
-		return false
+	}
+	out = append(out, beyond(had, max(most, 0), 0)...)
+	return append(out, beyond(refused, mostRefused, 0)...)
+}
+
+// beyond are those that are too many. What is in front of each separator of an owner may
+// be what a tenant is limited to (hardware.OwnerHas), so the place is shared among those
+// that differ in the first word, then within each among the next, and so on; who needs
+// less than a share leaves the rest to the others. Of one owner the oldest go. The owners
+// agree in the first at bytes.
+func beyond(all []gone, most, at int) (out []gone) {
+	if len(all) <= most {
+		return nil
+	}
+	shares := map[string][]gone{}
+	for _, g := range all {
+		w := word(g.owner[at:])
+		shares[w] = append(shares[w], g)
+	}
+	if _, same := shares[""]; same && len(shares) == 1 {
+		slices.SortFunc(all, func(a, b gone) int { return a.ended.Compare(b.ended) })
+		return all[:len(all)-most]
+	}
+	words := slices.SortedFunc(maps.Keys(shares), func(a, b string) int {
+		return cmp.Or(cmp.Compare(len(shares[a]), len(shares[b])), strings.Compare(a, b))
 	})
+	for i, w := range words {
+		keep := min(len(shares[w]), most/(len(words)-i))
+		most -= keep
+		out = append(out, beyond(shares[w], keep, at+len(w))...)
+	}
+	return out
+}
+
+// word is what an owner begins with: a separator, or what is in front of the next one.
+func word(owner string) string {
+	switch i := strings.IndexAny(owner, hardware.OwnerSeparators); i {
+	case -1:
+		return owner
+	case 0:
+		return owner[:1]
+	default:
+		return owner[:i]
+	}
 }
 
 // trimClaims forgets the claims that ended long ago, and the oldest of too many.
@@ -284,14 +340,14 @@ func (db *DB) trimClaims(ctx context.Context) error {
 	err := db.each(ctx, Range{Prefix: prefixClaim}, func(e Entry) error {
 		c, err := claims().read(db, e)
 		if err == nil && !c.Status.Ended.IsZero() {
-			ended = append(ended, gone{Compare{e.Key, e.Revision}, c.Status.Ended, c.Status.Stopped != nil})
+			ended = append(ended, gone{Compare{e.Key, e.Revision}, c.Spec.Owner, c.Status.Ended, c.Status.Stopped != nil, c.Status.UID == ""})
 		}
 		return err
 	})
 	if err != nil {
 		return err
 	}
-	for _, g := range forgotten(ended, db.opts.Now().Add(-keepEnded), maxEndedClaims) {
+	for _, g := range forgotten(ended, db.opts.Now().Add(-keepEnded), maxEndedClaims, maxRefused) {
 		_, err := db.txn(ctx, Txn{If: []Compare{g.Compare}, Deletes: []string{g.Key}})
 		if err != nil && !errors.Is(err, ErrConflict) {
 			return err

@@ -77,20 +77,105 @@ func TestForgotten(t *testing.T) {
 		"too many": {1, []string{"old", "b", "c", "d"}},
 	} {
 		ended := []gone{
-			{Compare{Key: "d"}, day(8), true},
-			{Compare{Key: "old"}, day(2), false},
-			{Compare{Key: "running"}, day(4), false},
-			{Compare{Key: "b"}, day(5), true},
-			{Compare{Key: "c"}, day(6), true},
+			{Compare: Compare{Key: "d"}, ended: day(8), stopped: true},
+			{Compare: Compare{Key: "old"}, ended: day(2)},
+			{Compare: Compare{Key: "running"}, ended: day(4)},
+			{Compare: Compare{Key: "b"}, ended: day(5), stopped: true},
+			{Compare: Compare{Key: "c"}, ended: day(6), stopped: true},
 		}
 		var got []string
-		for _, g := range forgotten(ended, day(3), tt.most) {
+		for _, g := range forgotten(ended, day(3), tt.most, 0) {
 			got = append(got, g.Key)
 		}
 		if !slices.Equal(got, tt.want) {
 			t.Errorf("%s: forgets %q, wanted %q", name, got, tt.want)
 		}
 	}
+}
+
+// TestForgottenTenants: whatever one tenant claims and has refused, under however many
+// owners, it pushes out its own, the oldest of an owner first, and none of another's.
+func TestForgottenTenants(t *testing.T) {
+	t.Parallel()
+	begin := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
+	for name, tt := range map[string]struct {
+		loud func(n int) string // the owner of its nth claim
+		// quiet is another tenant's owner, and neighbour one of the loud tenant's.
+		quiet, neighbour string
+		refused          bool
+	}{
+		"one owner refuses":    {func(int) string { return "loud/a" }, "quiet/a", "loud/b", true},
+		"many owners refuse":   {func(n int) string { return fmt.Sprint("loud/a/", n) }, "quiet/a", "loud/b", true},
+		"a prefix with a dash": {func(n int) string { return fmt.Sprint("team-loud-", n) }, "team-quiet", "team", true},
+		"within one prefix":    {func(n int) string { return fmt.Sprint("capi/prod/", n) }, "capi/prod-2", "capi/test", true},
+		"one owner claims":     {func(int) string { return "loud/a" }, "quiet/a", "loud/b", false},
+		"many owners claim":    {func(n int) string { return fmt.Sprint("loud/a/", n) }, "quiet/a", "loud/b", false},
+	} {
+		ended := []gone{
+			{Compare: Compare{Key: "quiet"}, owner: tt.quiet, ended: begin, stopped: true, refused: tt.refused},
+			{Compare: Compare{Key: "had"}, owner: tt.quiet, ended: begin, stopped: true},
+			{Compare: Compare{Key: "neighbour"}, owner: tt.neighbour, ended: begin, stopped: true, refused: tt.refused},
+		}
+		for n := range 1000 {
+			ended = append(ended, gone{
+				Compare: Compare{Key: fmt.Sprintf("loud-%04d", n)}, owner: tt.loud(n),
+				ended: begin.Add(time.Duration(n+1) * time.Second), stopped: true, refused: tt.refused,
+			})
+		}
+		left := map[string]bool{}
+		for _, g := range ended {
+			left[g.Key] = true
+		}
+		for _, g := range forgotten(ended, begin.Add(-time.Hour), 100, 100) {
+			delete(left, g.Key)
+		}
+		if !left["quiet"] || !left["had"] || !left["neighbour"] {
+			t.Errorf("%s: others are forgotten: %v", name, left)
+		}
+		if n := len(left); n < 97 || n > 101 {
+			t.Errorf("%s: %d are left", name, n)
+		}
+		if tt.loud(0) == tt.loud(1) && (!left["loud-0999"] || left["loud-0000"]) {
+			t.Errorf("%s: not the oldest are forgotten: %v", name, left)
+		}
+	}
+}
+
+// TestRefusedAreTrimmed: who has ids refused without end is trimmed before the hour is
+// over, and what another tenant had refused, and had, is still known.
+func TestRefusedAreTrimmed(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		db, err := New(t.Context(), newMemory(), testSeal(1), Options{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		ctx, cancel := context.WithCancel(t.Context())
+		defer cancel()
+		go db.trimLoop(ctx)
+		refuse := func(id, owner string) {
+			if _, err := db.RefuseClaim(t.Context(), id, owner); err != nil {
+				t.Fatal(err)
+			}
+		}
+		refuse("quiet", "quiet/x")
+		for n := range maxRefused + trimClaimsAfter {
+			time.Sleep(time.Millisecond)
+			refuse(fmt.Sprintf("loud-%05d", n), "loud/x")
+		}
+		time.Sleep(2 * trimEvery)
+		synctest.Wait()
+		all, err := db.ListClaims(t.Context())
+		if err != nil || len(all) != maxRefused {
+			t.Errorf("%d claims are left, wanted %d, %v", len(all), maxRefused, err)
+		}
+		if _, err := db.ClaimByID(t.Context(), "quiet"); err != nil {
+			t.Errorf("another tenant's: %v", err)
+		}
+		if _, err := db.ClaimByID(t.Context(), "loud-00000"); !errors.Is(err, workflow.ErrNotFound) {
+			t.Errorf("the oldest of the one who has most is still there, %v", err)
+		}
+	})
 }
 
 // refuses is a KV whose next claim fails as on a full disk, when it is told to.

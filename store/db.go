@@ -58,6 +58,7 @@ type DB struct {
 	view    *View
 	ids     ids          // of events
 	written atomic.Int64 // events since the last trim
+	ended   atomic.Int64 // claims since the last trim
 	dry     bool         // see Dry
 	taking  taking       // see Claim
 	// installation is cached; see Installation.

@@ -9,8 +9,8 @@ import (
 	"github.com/rackstrap/rackstrap/workflow"
 )
 
-// trimEvery is how often it is looked whether enough events came to trim;
-// trimClaimsEvery how often claims are looked at that ended long ago.
+// trimEvery is how often it is looked whether enough events came to trim, or enough
+// claims ended; trimClaimsEvery how often claims are looked at that ended long ago.
 const (
 	trimEvery       = 10 * time.Second
 	trimClaimsEvery = time.Hour
@@ -24,11 +24,13 @@ func (db *DB) trimLoop(ctx context.Context) {
 	defer tick.Stop()
 	var claims time.Time
 	for {
-		if now := db.opts.Now(); now.Sub(claims) >= trimClaimsEvery {
+		n, now := db.ended.Load(), db.opts.Now()
+		if now.Sub(claims) >= trimClaimsEvery || n >= trimClaimsAfter {
 			if err := errors.Join(db.trimClaims(ctx), db.trimWorkflows(ctx)); err != nil && ctx.Err() == nil {
 				db.opts.Log.Warn("claims and workflows that ended are not trimmed", "err", err)
 			} else {
 				claims = now
+				db.ended.Add(-n)
 			}
 		}
 		if n := db.written.Load(); n > int64(db.opts.MaxEvents)/20 {
