@@ -99,6 +99,7 @@ const (
 	ReasonEnrolFull       Reason = "enrolment-full"
 	ReasonRuleApplied     Reason = "rule-applied"
 	ReasonRuleFailed      Reason = "rule-failed"
+	ReasonRuleLimit       Reason = "rule-limit"
 )
 
 // What happened to a workflow.
@@ -296,6 +297,7 @@ var reasons = map[Reason]string{
 	ReasonEnrolFull:        "too many discovered machines wait to be accepted",
 	ReasonRuleApplied:      "a rule applied to the machine",
 	ReasonRuleFailed:       "a rule accepted the machine and its workflow cannot be started",
+	ReasonRuleLimit:        "rules have accepted as many machines as they may for now",
 	ReasonImageReady:       "the image can be installed now",
 	ReasonImageFailed:      "the image cannot be used",
 	ReasonWeakChecksum:     "the image was compared with MD5, which protects from accidents only",

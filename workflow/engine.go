@@ -74,6 +74,8 @@ type Engine struct {
 	// enrolling orders the making of records; enrolments bounds it.
 	enrolling  sync.Mutex
 	enrolments bucket
+	// accepts bounds the machines that rules accept; mu guards it.
+	accepts bucket
 	// errands are calls to power controllers under way; Run waits for them.
 	errands sync.WaitGroup
 	running context.Context // Run's, for errands; nil before it
@@ -100,6 +102,8 @@ type machine struct {
 	begun               bucket // bounds its boots; see begins
 	// reports bounds those of a machine that is not accepted.
 	reports bucket
+	// limited: a rule would accept it, and rules have accepted as many as they may.
+	limited bool
 	// reported is the boot whose worker has reported its facts.
 	reported string
 	// attached says that session is not nil, for who may not wait for mu. Of strangers only.

@@ -9,6 +9,7 @@ import (
 	"net/netip"
 	"slices"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/rackstrap/rackstrap/hardware"
@@ -22,6 +23,10 @@ const (
 	// switched on at once.
 	enrolRate  = 2
 	enrolBurst = 64
+	// AcceptBurst is how many machines rules accept at once, and acceptRate how many more
+	// per second: facts can be made up, and a rule stands for everybody who matches it.
+	AcceptBurst = 256
+	acceptRate  = 256.0 / 3600
 	// enrolEvery is how often a machine that is not accepted may report itself, after the
 	// first few: what its BMC says comes later than the rest.
 	enrolEvery   = time.Minute
@@ -278,7 +283,8 @@ func (e *Engine) join(ctx context.Context, uid string, mac hardware.MAC, x *stra
 // discover writes the record of a machine that nobody registered, with all that was
 // seen of it since its first packet.
 func (e *Engine) discover(ctx context.Context, mac hardware.MAC, x *stranger, f *hardware.Facts) (*hardware.Hardware, error) {
-	now := e.c.Now()
+	now, limited := e.c.Now(), false
+	may := sync.OnceValue(func() bool { limited = !e.mayAccept(); return !limited })
 	for _, name := range enrolNames(mac, f) {
 		b := x.boot
 		h := &hardware.Hardware{
@@ -291,7 +297,7 @@ func (e *Engine) discover(ctx context.Context, mac hardware.MAC, x *stranger, f 
 		events := append(of(h, x.heard), e.event(h, b.ID, hardware.ReasonDiscovered, enrolDetail(mac, x.subnet, f)))
 		events = append(events, e.findings(h, &mc.Status, b.ID, f)...)
 		h.Facts = f
-		events = append(events, e.judge(h, mc, b.ID, x.subnet)...)
+		events = append(events, e.judge(h, mc, b.ID, x.subnet, may)...)
 		err := e.c.Store.Commit(ctx, &Change{Hardware: h, Machine: mc, Facts: f, Events: events})
 		if errors.Is(err, ErrExists) {
 			continue // a name is for the first
@@ -300,6 +306,10 @@ func (e *Engine) discover(ctx context.Context, mac hardware.MAC, x *stranger, f 
 			return nil, err
 		}
 		h.Status = mc.Status
+		m := e.machine(h.Meta.UID)
+		m.mu.Lock()
+		m.limited = limited
+		m.mu.Unlock()
 		e.dispute(ctx, h, f)
 		e.c.Log.Info("discovered", "hardware", name, "mac", mac, "subnet", x.subnet, "state", mc.Status.State)
 		return h, nil
@@ -415,6 +425,10 @@ func (e *Engine) enrolSweep(ctx context.Context) {
 		if s := m.session; s != nil && s.scope == hardware.ScopeEnrol {
 			if _, err := e.c.Store.Machine(ctx, m.uid); errors.Is(err, ErrNotFound) {
 				s.sendAway("its record was deleted")
+			} else if err == nil && m.limited {
+				if err := e.reconsider(ctx, m); err != nil {
+					e.c.Log.Error("rules not applied", "hardware", m.uid, "err", err)
+				}
 			}
 		}
 		m.mu.Unlock()

@@ -7,6 +7,7 @@ import (
 	"maps"
 	"slices"
 	"strings"
+	"sync"
 
 	"github.com/rackstrap/rackstrap/hardware"
 )
@@ -17,8 +18,9 @@ func byRule(name string) string { return "rule " + name }
 // judge applies the rules to a pending machine that has just reported itself: it puts
 // their labels into h and, where one accepts it and nothing speaks against its identity,
 // makes it available in mc. It returns the events; none where nothing became of it that
-// was not so before.
-func (e *Engine) judge(h *hardware.Hardware, mc *Machine, boot, subnet string) []Event {
+// was not so before. may says whether a rule may accept one more machine; it is asked
+// only where one does.
+func (e *Engine) judge(h *hardware.Hardware, mc *Machine, boot, subnet string, may func() bool) []Event {
 	if e.c.Rules == nil || mc.Status.State != hardware.StatePending {
 		return nil
 	}
@@ -33,19 +35,22 @@ func (e *Engine) judge(h *hardware.Hardware, mc *Machine, boot, subnet string) [
 		}
 	}
 	by := ""
+	var out []Event
 	switch {
 	case v.Accept && mc.Status.Disputed():
 		done = append(done, "not accepted: its identity is in doubt")
+	case v.Accept && !mc.Status.Hold && !may():
+		out = append(out, e.event(h, boot, hardware.ReasonRuleLimit, fmt.Sprintf("%d at once and as many an hour; it is accepted later, or now: %s", AcceptBurst, typeAccept(h.Meta.Name))))
 	case v.Accept && !mc.Status.Hold:
 		by = firstRule(rules, &v, func(s *hardware.RuleSpec) bool { return s.Accept })
 		mc.Status.State, mc.Status.Since, mc.Status.Failures = hardware.StateAvailable, e.c.Now(), 0
 		done = append(done, "accepted by rule "+by)
 		mc.Status.Rule = firstRule(rules, &v, provisions)
 	}
-	if len(done) == 0 {
-		return nil
+	if len(done) > 0 {
+		detail := strings.Join(v.Rules, ", ") + ": " + strings.Join(done, "; ")
+		out = append(out, e.event(h, boot, hardware.ReasonRuleApplied, hardware.PlainText(detail, 512)))
 	}
-	out := []Event{e.event(h, boot, hardware.ReasonRuleApplied, hardware.PlainText(strings.Join(v.Rules, ", ")+": "+strings.Join(done, "; "), 512))}
 	if by != "" {
 		out = append(out, e.event(h, boot, hardware.ReasonStateChanged, fmt.Sprintf("%s, was %s", mc.Status.State, hardware.StatePending)))
 	}
@@ -56,6 +61,13 @@ func (e *Engine) judge(h *hardware.Hardware, mc *Machine, boot, subnet string) [
 		out[i].By = byRule(by)
 	}
 	return out
+}
+
+// mayAccept takes one of the acceptances that rules have.
+func (e *Engine) mayAccept() bool {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	return e.accepts.take(e.c.Now(), acceptRate, AcceptBurst)
 }
 
 // firstRule is the name of the first rule of the verdict that says what is asked for;
@@ -96,6 +108,9 @@ func (e *Engine) bootedIn(mc *Machine) string {
 // reconsider applies the rules to a pending machine that has a record, after it reported
 // itself again: it may have been changed, and so may the rules. The caller holds m.mu.
 func (e *Engine) reconsider(ctx context.Context, m *machine) error {
+	was := m.limited
+	m.limited = false
+	may := sync.OnceValue(func() bool { m.limited = !e.mayAccept(); return !m.limited })
 	for {
 		h, mc, err := e.load(ctx, m.uid)
 		if err != nil || mc.Status.State != hardware.StatePending || mc.Boot == nil {
@@ -103,12 +118,12 @@ func (e *Engine) reconsider(ctx context.Context, m *machine) error {
 		}
 		ch := &Change{Machine: mc}
 		had := len(h.Meta.Labels)
-		if ch.Events = e.judge(h, mc, mc.Boot.ID, e.bootedIn(mc)); len(ch.Events) == 0 {
+		if ch.Events = e.judge(h, mc, mc.Boot.ID, e.bootedIn(mc), may); len(ch.Events) == 0 {
 			return nil
 		}
 		if len(h.Meta.Labels) != had {
 			ch.Hardware = h
-		} else if mc.Status.State == hardware.StatePending {
+		} else if mc.Status.State == hardware.StatePending && (was || !m.limited) {
 			return nil // the same as before: nothing new to tell
 		}
 		err = e.c.Store.Commit(ctx, ch)

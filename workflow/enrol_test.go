@@ -513,6 +513,55 @@ func TestEnrolmentFull(t *testing.T) {
 	}
 }
 
+// TestRulesAcceptSoMany: a LAN that makes up machines for a rule gets so many accepted,
+// and no more. The others are told why they wait, and follow when there is room.
+func TestRulesAcceptSoMany(t *testing.T) {
+	t.Parallel()
+	r := newSite(t)
+	r.rule("all", hardware.RuleSpec{Match: hardware.RuleMatch{All: true}, Accept: true})
+	var last *unknown
+	accepted := 0
+	for i := range 2 * workflow.AcceptBurst {
+		u := r.unknown(byte(i % 100))
+		u.mac[3], u.facts.NICs[0].MAC[3] = byte(i/100), byte(i/100)
+		u.facts.Serial, u.facts.UUID = fmt.Sprintf("CZJ%04d", i), fmt.Sprintf("11111111-2222-3333-4444-55555555%04x", i)
+		u.enrol()
+		if last = u; u.record().Status.State != hardware.StateAvailable {
+			break
+		}
+		accepted++
+		r.pass(500 * time.Millisecond) // what enrolment itself bounds
+	}
+	h := last.record()
+	if accepted < workflow.AcceptBurst || accepted > workflow.AcceptBurst+20 || h.Status.State != hardware.StatePending {
+		t.Fatalf("%d were accepted, the next is %s", accepted, h.Status.State)
+	}
+	adm, err := r.e.Redeem(r.ctx, last.token, last.key, last.addr)
+	r.must(err)
+	s, err := r.e.Attach(r.ctx, adm, nil)
+	r.must(err)
+	defer s.Detach()
+	f := last.facts
+	r.must(s.Facts(r.ctx, &f))
+	told := 0
+	for _, reason := range r.reasons(h.Meta.UID) {
+		if reason == hardware.ReasonRuleLimit {
+			told++
+		}
+	}
+	if told != 1 {
+		t.Errorf("told %d times: %v", told, r.reasons(h.Meta.UID))
+	}
+	r.pass(time.Minute)
+	deadline := time.Now().Add(20 * time.Second)
+	for last.record().Status.State != hardware.StateAvailable {
+		if time.Now().After(deadline) {
+			t.Fatalf("there is room again, and it is %+v", last.record().Status)
+		}
+		time.Sleep(10 * time.Millisecond)
+	}
+}
+
 // TestHostileFacts: what a machine says of itself becomes bounded text, takes nobody's
 // name and nobody's MAC.
 func TestHostileFacts(t *testing.T) {
