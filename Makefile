@@ -33,8 +33,12 @@ deps-lab: deps-build
 assets: deps-build ## boot files from Debian packages into ipxe/embedded; ASSETS_ARCH=amd64 leaves arm64 out
 	@$(GO) run ./worker/bootimage/cmd/mkassets -arch '$(ASSETS_ARCH)'
 
+.PHONY: web
+web: ## the web UI into web/dist, from web/ui and the packages of its lock file
+	@web/ui/build
+
 .PHONY: build
-build: assets ## the one binary, bin/rackstrap, with the boot files inside
+build: assets web ## the one binary, bin/rackstrap, with the boot files and the web UI inside
 	@$(GO) build -trimpath -ldflags '$(LDFLAGS)' -o bin/rackstrap ./cmd/rackstrap
 	@ls -l bin/rackstrap | awk '{printf "bin/rackstrap, %.0f MB\n", $$5/1e6}'
 
@@ -76,12 +80,13 @@ bench: deps-lab build ## side by side with the peers, as ratios
 	@deploy/bench/run
 
 .PHONY: lint
-lint: ## gofumpt, go vet, staticcheck with every check; the OpenAPI document
+lint: ## gofumpt, go vet, staticcheck with every check; the OpenAPI document; the types of the web UI
 	@out=$$($(TOOL) gofumpt -l $$(git ls-files '*.go' | grep -v '\.pb\.go$$')); test -z "$$out" || { echo "not gofumpt'ed:"; echo "$$out"; exit 1; }
 	@$(GO) vet $(PKGS)
 	@$(TOOL) staticcheck -checks all,-ST1000 $(PKGS)
 	@cd api/capi && $(GO) vet $(PKGS) && $(GO) tool -modfile=$(CURDIR)/deploy/tools.mod staticcheck -checks all,-ST1000 $(PKGS)
 	@deploy/openapi/lint
+	@web/ui/build check
 
 .PHONY: fuzz
 fuzz: ## every fuzz target for FUZZTIME each

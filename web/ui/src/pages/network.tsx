@@ -1,0 +1,6 @@
+import type { JSX } from "preact";
+
+/** One subnet. */
+export default function Network(): JSX.Element {
+  return <h1>Network</h1>;
+}
