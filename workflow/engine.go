@@ -99,7 +99,14 @@ type machine struct {
 	stopWake, stopAgain time.Time
 	stopTries           int
 	stopping            bool
-	begun               bucket // bounds its boots; see begins
+	// controller is held by who asks its power controller for something: one at a time.
+	controller chan struct{}
+	// switches: what was asked of the controller by others than stopNext may switch it yet.
+	switches bool
+	// stops counts the proofs that its last system runs no more; what was asked of its
+	// power before one is not done after it.
+	stops uint64
+	begun bucket // bounds its boots; see begins
 	// reports bounds those of a machine that is not accepted.
 	reports bucket
 	// limited: a rule would accept it, and rules have accepted as many as they may.
@@ -203,7 +210,7 @@ func (e *Engine) machine(uid string) *machine {
 	defer e.mu.Unlock()
 	m := e.machines[uid]
 	if m == nil {
-		m = &machine{uid: uid}
+		m = &machine{uid: uid, controller: make(chan struct{}, 1)}
 		e.machines[uid] = m
 	}
 	return m

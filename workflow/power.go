@@ -2,6 +2,8 @@ package workflow
 
 import (
 	"context"
+	"errors"
+	"fmt"
 	"time"
 
 	"github.com/rackstrap/rackstrap/hardware"
@@ -35,30 +37,81 @@ const (
 	powerTries = 3
 )
 
-// Power does what a person asked of a machine's power, and notes it.
+// powerCall is something that is asked of a machine's power.
+type powerCall struct {
+	action, nextBoot string
+	workflow         string // the one that waits for it, if one does
+	stops            uint64 // the machine's, when it was asked
+}
+
+// Power does what a person asked of a machine's power, and notes it. ErrConflict: it was
+// not done, because the machine was given back and seen to have stopped meanwhile.
 func (e *Engine) Power(ctx context.Context, uid, action, nextBoot string) (PowerOutcome, error) {
+	m := e.machine(uid)
+	m.mu.Lock()
+	c := powerCall{action: action, nextBoot: nextBoot, stops: m.stops}
+	m.mu.Unlock()
 	h, err := e.c.Store.Hardware(ctx, uid)
 	if err != nil {
 		return PowerOutcome{}, err
 	}
-	return e.power(ctx, h, action, nextBoot, "")
+	return e.power(ctx, m, h, c)
 }
 
-func (e *Engine) power(ctx context.Context, h *hardware.Hardware, action, nextBoot, workflow string) (PowerOutcome, error) {
+// power does it when it is its turn: one after the other in the order of the calls, and
+// none that was asked before the machine was seen to have stopped.
+func (e *Engine) power(ctx context.Context, m *machine, h *hardware.Hardware, c powerCall) (PowerOutcome, error) {
 	ctx, cancel := context.WithTimeout(ctx, powerTime)
 	defer cancel()
-	asked := e.c.Now()
-	out, err := e.c.Power.Do(ctx, h, action, nextBoot)
-	m := e.machine(h.Meta.UID)
+	done, err := m.turn(ctx)
+	if err != nil {
+		return PowerOutcome{}, e.asked(ctx, m, c, e.c.Now(), PowerOutcome{}, err)
+	}
+	defer done()
+	m.mu.Lock()
+	late := m.stops != c.stops && c.action != "status"
+	m.switches = !late && c.action != "status"
+	m.mu.Unlock()
+	if late {
+		return PowerOutcome{}, fmt.Errorf("hardware %q: %s is not done: the machine was given back and seen to have stopped after that was asked (ask again if it is still meant): %w", h.Meta.Name, c.action, ErrConflict)
+	}
+	defer func() {
+		m.mu.Lock()
+		m.switches = false
+		m.mu.Unlock()
+	}()
+	return e.ask(ctx, m, h, c)
+}
+
+// turn waits until nobody else asks the machine's controller for something; done lets the
+// next one in. What holds it between two calls sees to it that nothing comes in between.
+func (m *machine) turn(ctx context.Context) (done func(), err error) {
+	select {
+	case m.controller <- struct{}{}:
+		return func() { <-m.controller }, nil
+	case <-ctx.Done():
+		return nil, fmt.Errorf("another request to its power controller is under way: %w", ctx.Err())
+	}
+}
+
+// ask asks the controller, whose turn the caller has, and notes what it said.
+func (e *Engine) ask(ctx context.Context, m *machine, h *hardware.Hardware, c powerCall) (PowerOutcome, error) {
+	at := e.c.Now()
+	out, err := e.c.Power.Do(ctx, h, c.action, c.nextBoot)
+	return out, e.asked(ctx, m, c, at, out, err)
+}
+
+// asked notes what came of a call that began at asked; it returns err, or the store's.
+func (e *Engine) asked(ctx context.Context, m *machine, c powerCall, asked time.Time, out PowerOutcome, err error) error {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	werr := e.change(context.WithoutCancel(ctx), m.uid, func(h *hardware.Hardware, mc *Machine) (*Event, error) {
 		p := &mc.Status.Power
 		was := *p
 		p.Error = ""
-		r, detail := hardware.ReasonPowerDone, action
-		if nextBoot != "" {
-			detail += ", next boot from " + nextBoot
+		r, detail := hardware.ReasonPowerDone, c.action
+		if c.nextBoot != "" {
+			detail += ", next boot from " + c.nextBoot
 		}
 		switch {
 		case err != nil:
@@ -74,7 +127,7 @@ func (e *Engine) power(ctx context.Context, h *hardware.Hardware, action, nextBo
 				detail += ": " + out.Message
 			}
 		}
-		if action == "status" {
+		if c.action == "status" {
 			if p.State == was.State && p.Error == was.Error {
 				return nil, nil // asked often, and nothing new
 			}
@@ -82,26 +135,26 @@ func (e *Engine) power(ctx context.Context, h *hardware.Hardware, action, nextBo
 				detail += ": " + string(p.State)
 			}
 		} else {
-			p.Asked, p.AskedAt = action, asked
+			p.Asked, p.AskedAt = c.action, asked
 		}
-		if workflow != "" {
+		if c.workflow != "" {
 			p.Tries++
 		}
-		if err == nil && out.Driver != hardware.PowerManual && (action == "cycle" || action == "off") && mc.Boot != nil && mc.Boot.Started.Before(asked) {
+		if err == nil && out.Driver != hardware.PowerManual && (c.action == "cycle" || c.action == "off") && mc.Boot != nil && mc.Boot.Started.Before(asked) {
 			// whatever it was doing ended with the power: its next DISCOVER is another boot
 			b := *mc.Boot
 			b.Closed = true
 			mc.Boot = &b
 		}
 		ev := e.event(h, "", r, detail)
-		ev.Workflow = workflow
+		ev.Workflow = c.workflow
 		ev.Took = hardware.Duration(e.c.Now().Sub(asked))
 		return &ev, nil
 	})
 	if err == nil {
 		err = werr
 	}
-	return out, err
+	return err
 }
 
 // netboot makes a machine netboot for its workflow, in the background. A machine
@@ -120,25 +173,31 @@ func (e *Engine) netboot(uid, workflow string) {
 	m.switching = workflow
 	go func() {
 		defer done()
-		if h := e.needsSwitch(ctx, m, workflow); h != nil {
-			action := "cycle"
+		for {
+			h, stops := e.needsSwitch(ctx, m, workflow)
+			if h == nil {
+				return
+			}
+			c := powerCall{action: "cycle", nextBoot: "network", workflow: workflow, stops: stops}
 			if p := &h.Status.Power; p.State == hardware.PowerOff && (p.Asked == "off" || p.Asked == "on" && p.Error != "") {
-				action = "on" // not every controller cycles a machine that is off
+				c.action = "on" // not every controller cycles a machine that is off
 			}
 			// what went wrong is in the timeline and an issue
-			_, _ = e.power(ctx, h, action, "network", workflow)
-			m.mu.Lock()
-			defer m.mu.Unlock()
-			if m.switching == workflow {
-				m.switching = ""
+			if _, err := e.power(ctx, m, h, c); !errors.Is(err, ErrConflict) {
+				break
 			}
+		}
+		m.mu.Lock()
+		defer m.mu.Unlock()
+		if m.switching == workflow {
+			m.switching = ""
 		}
 	}()
 }
 
-// needsSwitch is the machine, if it would be given the worker and has none; else nil,
-// and whoever asks next is not in the way of anybody.
-func (e *Engine) needsSwitch(ctx context.Context, m *machine, workflow string) *hardware.Hardware {
+// needsSwitch is the machine, if it would be given the worker and has none, and its
+// stops; else nil, and whoever asks next is not in the way of anybody.
+func (e *Engine) needsSwitch(ctx context.Context, m *machine, workflow string) (*hardware.Hardware, uint64) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	h, mc, err := e.load(ctx, m.uid)
@@ -147,7 +206,7 @@ func (e *Engine) needsSwitch(ctx context.Context, m *machine, workflow string) *
 		if m.switching == workflow {
 			m.switching = ""
 		}
-		return nil
+		return nil, 0
 	}
-	return h
+	return h, m.stops
 }

@@ -205,7 +205,7 @@ func (e *Engine) Attach(ctx context.Context, adm Admission, running *Assignment)
 	}
 	s := e.newSession(m, adm)
 	m.session = s
-	if !m.stopping { // an errand may switch it off yet, under whoever has it then; see isOff
+	if !m.stopping && !m.switches { // it may be switched yet, under whoever has it then; see isOff
 		if err := e.stopped(ctx, m, hardware.StoppedByWorker); err != nil {
 			m.session = nil
 			return nil, err

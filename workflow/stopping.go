@@ -57,14 +57,17 @@ func (e *Engine) endClaim(ctx context.Context, m *machine, h *hardware.Hardware,
 	s.Stopping = &hardware.Stopping{Claim: s.Claim.ID, Since: now, Until: now.Add(e.stopWithin())}
 	by := given
 	switch {
-	case !mayRun(h, s, e.wrote(ctx, s)):
+	case !mayRun(h, s, e.wrote(ctx, s)) && !(m.switches && s.KeptUnwiped()):
 		by = hardware.StoppedNeverRan
-	case by == "" && m.session != nil && !m.session.leaving:
+	case by == "" && m.session != nil && !m.session.leaving && !m.switches:
 		by = hardware.StoppedByWorker
 	}
 	s.Claim, s.AwaitOS = nil, false
 	if by == "" {
 		return nil
+	}
+	if by != hardware.StoppedByHold {
+		m.stops++
 	}
 	return e.proven(h, s, by, "")
 }
@@ -124,7 +127,11 @@ func (e *Engine) switched(h *hardware.Hardware) bool {
 // stopped writes a proof that came by itself. The caller holds m.mu.
 func (e *Engine) stopped(ctx context.Context, m *machine, by hardware.StoppedBy) error {
 	return e.changes(ctx, m.uid, func(h *hardware.Hardware, mc *Machine) ([]Event, error) {
-		return e.proven(h, &mc.Status, by, ""), nil
+		ev := e.proven(h, &mc.Status, by, "")
+		if len(ev) > 0 {
+			m.stops++
+		}
+		return ev, nil
 	})
 }
 
@@ -197,7 +204,8 @@ func (e *Engine) switchOff(m *machine, h *hardware.Hardware) {
 	m.stopping = true
 	go func() {
 		defer done()
-		off := e.off(ctx, h)
+		off, end := e.off(ctx, m, h)
+		defer end()
 		m.mu.Lock()
 		defer m.mu.Unlock()
 		m.stopping = false
@@ -209,15 +217,21 @@ func (e *Engine) switchOff(m *machine, h *hardware.Hardware) {
 	}()
 }
 
-// off asks for the power off, and whether it is.
-func (e *Engine) off(ctx context.Context, h *hardware.Hardware) bool {
+// off asks for the power off, and whether it is. Until end is called nobody else asks the
+// controller for anything: what waits for its turn must not switch the machine on again
+// between the answer and the proof that is made of it.
+func (e *Engine) off(ctx context.Context, m *machine, h *hardware.Hardware) (off bool, end func()) {
 	ctx, cancel := context.WithTimeout(ctx, stopTime)
 	defer cancel()
-	if _, err := e.power(ctx, h, "off", "", ""); err != nil {
-		return false // it is in the timeline and an issue
+	end, err := m.turn(ctx)
+	if err != nil {
+		return false, func() {}
 	}
-	out, err := e.power(ctx, h, "status", "", "")
-	return err == nil && out.Driver != hardware.PowerManual && out.State == hardware.PowerOff
+	if _, err := e.ask(ctx, m, h, powerCall{action: "off"}); err != nil {
+		return false, end // it is in the timeline and an issue
+	}
+	out, err := e.ask(ctx, m, h, powerCall{action: "status"})
+	return err == nil && out.Driver != hardware.PowerManual && out.State == hardware.PowerOff, end
 }
 
 // isOff goes on after an errand that switched the machine off, or did not. The caller

@@ -328,6 +328,98 @@ func TestStoppedAcrossRestarts(t *testing.T) {
 	}
 }
 
+// asking is a context that tells when somebody begins to wait by it.
+type asking struct {
+	context.Context
+	once  sync.Once
+	begun chan struct{}
+}
+
+func (a *asking) Done() <-chan struct{} {
+	a.once.Do(func() { close(a.begun) })
+	return a.Context.Done()
+}
+
+// TestWhatWasAskedBefore: what an owner asked of its machine's power is not done after the
+// machine was given back and seen to be off, however long it had to wait for its turn.
+func TestWhatWasAskedBefore(t *testing.T) {
+	t.Parallel()
+	for _, action := range []string{"cycle", "on"} {
+		r := newRig(t)
+		real := new(bmc)
+		r.switched(real.do)
+		r.provisioned("c1")
+		looks, goOn := make(chan struct{}), make(chan struct{})
+		var turn sync.Mutex // a real controller's driver does one thing at a time
+		var once sync.Once
+		r.controller(func(ctx context.Context, what string) (hardware.PowerState, error) {
+			turn.Lock()
+			defer turn.Unlock()
+			if what == "status" {
+				once.Do(func() { close(looks); <-goOn })
+			}
+			return real.do(ctx, what)
+		})
+		before := len(r.asked())
+		r.release("c1", workflow.ReleaseInput{Reserve: &hardware.Reserve{For: "capi/web", KeepDisks: true}})
+		<-looks // it was switched off, and its controller is about to say so
+		ctx, out := &asking{Context: t.Context(), begun: make(chan struct{})}, make(chan error, 1)
+		go func() {
+			_, err := r.e.Power(ctx, r.hw.Meta.UID, action, "disk")
+			out <- err
+		}()
+		<-ctx.begun
+		close(goOn)
+		r.stops("c1", hardware.StoppedByPowerOff)
+		if err := <-out; !errors.Is(err, workflow.ErrConflict) || !strings.Contains(err.Error(), action+" is not done") {
+			t.Errorf("%s: who asked is told %v", action, err)
+		}
+		if got, want := r.asked()[before:], []string{"m1 off", "m1 status"}; !slices.Equal(got, want) {
+			t.Errorf("%s: the power was asked %q, want %q", action, got, want)
+		}
+		if s := r.status(); s.Power.Asked != "off" || s.Power.Error != "" {
+			t.Errorf("%s: the machine says of its power %+v", action, s.Power)
+		}
+		_, err := r.e.Power(r.ctx, r.hw.Meta.UID, action, "disk") // asked after it
+		r.must(err)
+	}
+}
+
+// TestAWorkerThatIsBeingSwitched: it is no proof as long as a call that was asked before may
+// end it, and start what is on the disk.
+func TestAWorkerThatIsBeingSwitched(t *testing.T) {
+	t.Parallel()
+	r := newRig(t)
+	real := new(bmc)
+	r.switched(real.do)
+	r.provisioned("c1")
+	r.must(r.e.SetMaintenance(r.ctx, r.hw.Meta.UID, true, "new disk"))
+	begun, goOn, out := make(chan struct{}), make(chan struct{}), make(chan error, 1)
+	r.controller(func(ctx context.Context, what string) (hardware.PowerState, error) {
+		if what == "cycle" {
+			close(begun)
+			<-goOn
+		}
+		return real.do(ctx, what)
+	})
+	go func() {
+		_, err := r.e.Power(r.ctx, r.hw.Meta.UID, "cycle", "disk")
+		out <- err
+	}()
+	<-begun
+	r.release("c1", workflow.ReleaseInput{Reserve: &hardware.Reserve{For: "capi/web", KeepDisks: true}})
+	_, tok := r.boot(3)
+	s := r.attach(tok, newKey(), nil)
+	r.running("c1")
+	close(goOn)
+	r.must(<-out)
+	s.Detach()
+	r.running("c1")
+	_, tok = r.boot(4)
+	r.attach(tok, newKey(), nil)
+	r.stops("c1", hardware.StoppedByWorker)
+}
+
 // TestAControllerThatProvesNothing: one that lies, one that fails and one that hangs. The
 // machine is on hold when the time is over, is refused its disk, and is wiped when a
 // human ends that.
