@@ -1,0 +1,139 @@
+// A record as YAML: edit, see what the appliance would change, then change it. It is
+// loaded when somebody edits:
+//   const { RecordEditor } = await import("../ui/record.tsx")
+import type { CompletionSource } from "@codemirror/autocomplete";
+import type { Diagnostic } from "@codemirror/lint";
+import type { JSX } from "preact";
+import { useState } from "preact/hooks";
+import { isMap, isSeq, LineCounter, parse, parseDocument, stringify } from "yaml";
+import type { Applied, Problem } from "../api/types.ts";
+import { asProblem, call, Failure, seg } from "../api/call.ts";
+import { Button, ProblemBox, useAction } from "./basic.tsx";
+import { Diff, Editor } from "./editor.tsx";
+
+/** What of a record people write; status and facts are the appliance's. */
+export interface Editable {
+  apiVersion?: string | undefined;
+  kind?: string | undefined;
+  metadata: { name: string; labels?: Record<string, string> | undefined; revision?: number | undefined };
+  spec: unknown;
+}
+
+/** The YAML that is edited: what people write, without what the appliance knows. */
+export function written(r: Editable): string {
+  const { name, labels } = r.metadata;
+  return stringify({ apiVersion: r.apiVersion, kind: r.kind, metadata: labels && Object.keys(labels).length > 0 ? { name, labels } : { name }, spec: r.spec }, { lineWidth: 0 });
+}
+
+/** Errors of YAML itself, and those that the appliance named by field, at their places. */
+export function diagnostics(text: string, problem: Problem | undefined): Diagnostic[] {
+  const lines = new LineCounter();
+  const doc = parseDocument(text, { lineCounter: lines });
+  const out: Diagnostic[] = doc.errors.map((e) => ({ from: e.pos[0], to: Math.max(e.pos[1], e.pos[0] + 1), severity: "error", message: e.message.split("\n")[0] ?? "" }));
+  for (const e of problem?.errors ?? []) {
+    const at = place(doc, e.field);
+    out.push({ from: at[0], to: at[1], severity: "error", message: `${e.field}: ${e.detail}` });
+  }
+  return out.map((d) => ({ ...d, from: Math.min(d.from, text.length), to: Math.min(d.to, text.length) }));
+}
+
+/** Where a field like spec.pool.ranges[0] is in a document; its nearest parent where it is missing. */
+function place(doc: ReturnType<typeof parseDocument>, field: string): [number, number] {
+  const path = [...field.matchAll(/[^.[\]]+/g)].map(([p]) => (/^\d+$/.test(p) ? Number(p) : p));
+  let node: unknown = doc.contents;
+  let at: [number, number] = [0, 1];
+  for (const p of path) {
+    if (isMap(node)) {
+      const pair = node.items.find((i) => String(i.key) === String(p));
+      const key = pair?.key as { range?: [number, number, number] } | undefined;
+      if (!pair || !key?.range) return at;
+      at = [key.range[0], key.range[1]];
+      node = pair.value;
+    } else if (isSeq(node) && typeof p === "number") {
+      node = node.items[p];
+      const r = (node as { range?: [number, number, number] } | undefined)?.range;
+      if (!r) return at;
+      at = [r[0], r[1]];
+    } else return at;
+  }
+  return at;
+}
+
+/** What is edited. */
+export interface RecordEditorProps {
+  /** Like /subnets; the record's name goes behind it. */
+  path: string;
+  /** The record as it is; a template of one where it is new. */
+  record: Editable;
+  isNew?: boolean;
+  complete?: CompletionSource;
+  onSaved: (name: string) => void;
+  onCancel: () => void;
+}
+
+/** Edit, review, apply. Somebody else's change in between is shown and not written over. */
+export function RecordEditor({ path, record, isNew = false, complete, onSaved, onCancel }: RecordEditorProps): JSX.Element {
+  const [base, setBase] = useState(record);
+  const [value, setValue] = useState(() => written(record));
+  const [review, setReview] = useState<Applied>();
+  const [theirs, setTheirs] = useState<Editable>();
+  const [found, setFound] = useState<Problem>();
+  const action = useAction();
+  const send = (dryRun: boolean) =>
+    isNew
+      ? call<Applied>("POST", path, { body: value, query: { dryRun: dryRun || undefined } })
+      : call<Applied>("PUT", `${path}/${seg(base.metadata.name)}`, { body: value, ifMatch: base.metadata.revision, query: { dryRun: dryRun || undefined } });
+  const conflict = async (err: unknown) => {
+    if (!isNew && err instanceof Failure && err.problem.code === "conflict") setTheirs(await call<Editable>("GET", `${path}/${seg(base.metadata.name)}`));
+    setFound(asProblem(err));
+    throw err;
+  };
+  const look = () => action.run(() => send(true).then((a) => (setFound(undefined), setReview(a)), conflict));
+  const save = () =>
+    action.run(async () => {
+      await send(false).catch(conflict);
+      onSaved(isNew ? ((parse(value) as Editable | null)?.metadata?.name ?? "") : base.metadata.name);
+    });
+  if (theirs) {
+    return (
+      <div class="stack">
+        <div class="notice" role="alert">
+          <strong>Somebody else changed {base.metadata.name} meanwhile.</strong> On the left is what is there now, on the right what you wrote.
+        </div>
+        <Diff before={written(theirs)} after={value} label="their record and yours" />
+        <div class="row">
+          <Button kind="primary" onPress={() => (setBase(theirs), setTheirs(undefined), action.clear(), setReview(undefined))}>
+            Go on with mine
+          </Button>
+          <Button onPress={() => (setBase(theirs), setValue(written(theirs)), setTheirs(undefined), action.clear(), setReview(undefined))}>Take theirs, and edit again</Button>
+        </div>
+      </div>
+    );
+  }
+  if (review) {
+    return (
+      <div class="stack">
+        {review.result === "unchanged" ? <p>Nothing differs from what is there.</p> : <Diff before={isNew ? "" : written(base)} after={value} label="what is there, and what will be" />}
+        <ProblemBox problem={action.problem} />
+        <div class="row">
+          <Button kind="primary" disabled={review.result === "unchanged"} onPress={save}>
+            {isNew ? "Create" : "Apply"}
+          </Button>
+          <Button onPress={() => setReview(undefined)}>Back to editing</Button>
+        </div>
+      </div>
+    );
+  }
+  return (
+    <div class="stack">
+      <Editor value={value} onChange={setValue} label={`YAML of ${base.metadata.name}`} check={(t) => diagnostics(t, found)} {...(complete ? { complete } : {})} onSave={look} />
+      <ProblemBox problem={action.problem} />
+      <div class="row">
+        <Button kind="primary" onPress={look}>
+          Review
+        </Button>
+        <Button onPress={onCancel}>Cancel</Button>
+      </div>
+    </div>
+  );
+}
