@@ -3,8 +3,6 @@ package suite_test
 import (
 	"encoding/json"
 	"fmt"
-	"os"
-	"path/filepath"
 	"strings"
 	"testing"
 
@@ -17,7 +15,6 @@ import (
 	"github.com/rackstrap/rackstrap/api"
 	"github.com/rackstrap/rackstrap/api/capi/suite"
 	infrav1 "github.com/rackstrap/rackstrap/api/capi/v1beta1"
-	"github.com/rackstrap/rackstrap/deploy/lab/rig"
 	"github.com/rackstrap/rackstrap/deploy/lab/sim"
 	"github.com/rackstrap/rackstrap/hardware"
 )
@@ -104,14 +101,14 @@ func (s *clusters) divided(name, kind, reason, text, all, controlPlane string) *
 	return c
 }
 
-// claimer makes a token of an appliance and the data of a Secret for it.
-func (s *clusters) claimer(a *rig.Appliance, port, name, prefix, selector string) map[string]string {
+// claimer makes a token and the data of a Secret for it.
+func (s *clusters) claimer(name, prefix, selector string) map[string]string {
 	s.Helper()
-	t, err := a.Client.CreateToken(s.Context(), name, api.NewTokenSpec{Role: hardware.RoleClaimer, OwnerPrefix: prefix, Selector: selector})
+	t, err := s.API.CreateToken(s.Context(), name, api.NewTokenSpec{Role: hardware.RoleClaimer, OwnerPrefix: prefix, Selector: selector})
 	if err != nil {
 		s.Fatal(err)
 	}
-	return map[string]string{"url": fmt.Sprintf("https://%s:%s", s.Lab.Gateway(), port), "token": t.Secret, "ownerPrefix": prefix, "fingerprint": t.Fingerprint}
+	return map[string]string{"url": s.Connection()["url"], "token": t.Secret, "ownerPrefix": prefix, "fingerprint": t.Fingerprint}
 }
 
 func with(m map[string]string, key, value string) map[string]string {
@@ -140,7 +137,7 @@ func names(d []clusterv1.FailureDomain, controlPlane bool) string {
 func TestRackstrapCluster(t *testing.T) {
 	t.Parallel()
 	s := &clusters{Suite: suite.New(t, suite.Options{Machines: 4, Specs: []sim.Spec{{Name: "small", CPUs: 2, MemoryBytes: 8 << 30, Labels: map[string]string{"tenant": "red", "room": "north"}}}})}
-	right := s.claimer(s.Appliance, "7443", "c1", "capi/c1", "")
+	right := s.claimer("c1", "capi/c1", "")
 	const mine = "{appliance: {secretRef: {name: mine}}}"
 	s.owned("c1", mine)
 	c := s.says("c1", clusterv1.ReadyCondition, infrav1.ApplianceSecretMissingReason, "default/mine does not exist")
@@ -224,27 +221,7 @@ func TestRackstrapCluster(t *testing.T) {
 // Two tenants of one appliance see their own Hardware, and another cluster's is in
 // another appliance.
 func twoAppliances(t *testing.T, s *clusters) {
-	bin, err := suite.Build()
-	if err != nil {
-		t.Fatal(err)
-	}
-	dir, err := os.MkdirTemp("", "rs")
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = os.RemoveAll(dir) })
-	other, err := rig.NewAppliance(s.Lab.Namespace, s.Lab.Bridge(), bin.Appliance, dir)
-	if err != nil {
-		t.Fatal(err)
-	}
-	conf := fmt.Sprintf("data: %s\nsocket: %s\ninterfaces: []\ndhcp: {enabled: false}\ntftp: {listen: \":7169\"}\nhttp: {listen: \":7180\"}\nhttps: {listen: \":7543\"}\nworker: {listen: \":42213\"}\nhealth: {listen: \"127.0.0.1:7181\"}\n", filepath.Join(dir, "data"), other.Socket)
-	if err := os.WriteFile(other.Config, []byte(conf), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	if err := other.Start(t.Context()); err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = other.Kill() })
+	other, far := s.NewAppliance()
 	mac, err := hardware.ParseMAC("52:54:00:77:77:77")
 	if err != nil {
 		t.Fatal(err)
@@ -252,8 +229,8 @@ func twoAppliances(t *testing.T, s *clusters) {
 	if _, err := other.Client.Hardware.Create(t.Context(), &hardware.Hardware{Meta: hardware.Meta{Name: "far"}, Spec: hardware.Spec{Rack: "elsewhere", Interfaces: []hardware.NIC{{MAC: mac}}}}); err != nil {
 		t.Fatal(err)
 	}
-	s.secret("far", s.claimer(other, "7543", "far", "capi/far", ""))
-	s.secret("red", s.claimer(s.Appliance, "7443", "red", "capi/red", "tenant=red"))
+	s.secret("far", far)
+	s.secret("red", s.claimer("red", "capi/red", "tenant=red"))
 	const spec = "{controlPlaneEndpoint: {host: 10.77.255.11, port: 6443}, appliance: {secretRef: {name: %s}}, failureDomains: {label: %s}}"
 	s.owned("far", fmt.Sprintf(spec, "far", "rack"))
 	s.owned("red", fmt.Sprintf(spec, "red", "room"))

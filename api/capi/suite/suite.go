@@ -128,7 +128,7 @@ func (s *Suite) open(ctx context.Context) (err error) {
 			return err
 		}
 	}
-	if s.secret, err = s.token(ctx); err != nil {
+	if s.secret, err = s.token(ctx, s.API, client.DefaultPort); err != nil {
 		return err
 	}
 	if s.options.Proxy {
@@ -218,14 +218,43 @@ func (s *Suite) upload(ctx context.Context, name, kubernetes string) error {
 	return err
 }
 
+// NewAppliance starts one more appliance beside the first one: an installation of its own,
+// without machines. connection is the data of a Secret for it.
+func (s *Suite) NewAppliance() (a *rig.Appliance, connection map[string]string) {
+	s.Helper()
+	a, connection, err := s.newAppliance(s.Context())
+	if err != nil {
+		s.Fatal(err)
+	}
+	return a, connection
+}
+
+func (s *Suite) newAppliance(ctx context.Context) (*rig.Appliance, map[string]string, error) {
+	dir := filepath.Join(s.dir, "other")
+	a, err := rig.NewAppliance(s.Lab.Namespace, s.Lab.Bridge(), s.bin.Appliance, dir)
+	if err != nil {
+		return nil, nil, err
+	}
+	conf := fmt.Sprintf("data: %s\nsocket: %s\ninterfaces: []\ndhcp: {enabled: false}\ntftp: {listen: \":7169\"}\nhttp: {listen: \":7180\"}\nhttps: {listen: \":7543\"}\nworker: {listen: \":42213\"}\nhealth: {listen: \"127.0.0.1:7181\"}\n", filepath.Join(dir, "data"), a.Socket)
+	if err := os.WriteFile(a.Config, []byte(conf), 0o600); err != nil {
+		return nil, nil, err
+	}
+	if err := a.Start(ctx); err != nil {
+		return nil, nil, err
+	}
+	s.Cleanup(func() { _ = a.Kill() })
+	connection, err := s.token(ctx, a.Client, "7543")
+	return a, connection, err
+}
+
 // token makes a claimer and the data of its Secret.
-func (s *Suite) token(ctx context.Context) (map[string]string, error) {
-	t, err := s.API.CreateToken(ctx, "capi", api.NewTokenSpec{Role: hardware.RoleClaimer, OwnerPrefix: OwnerPrefix})
+func (s *Suite) token(ctx context.Context, a *client.Client, port string) (map[string]string, error) {
+	t, err := a.CreateToken(ctx, "capi", api.NewTokenSpec{Role: hardware.RoleClaimer, OwnerPrefix: OwnerPrefix})
 	if err != nil {
 		return nil, err
 	}
 	return map[string]string{
-		"url": fmt.Sprintf("https://%s:%s", s.Lab.Gateway(), client.DefaultPort), "token": t.Secret, "ownerPrefix": OwnerPrefix, "fingerprint": t.Fingerprint,
+		"url": fmt.Sprintf("https://%s:%s", s.Lab.Gateway(), port), "token": t.Secret, "ownerPrefix": OwnerPrefix, "fingerprint": t.Fingerprint,
 	}, nil
 }
 

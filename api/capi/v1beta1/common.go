@@ -37,6 +37,10 @@ const (
 // the release tells the appliance, which quarantines it until a human accepts it.
 const UnhealthyAnnotation = "infrastructure.cluster.x-k8s.io/unhealthy"
 
+// UIDLabel on a claim in the appliance is the uid of the RackstrapMachine that it was made
+// for: an object that comes out of a backup without its claimID has its claim back.
+const UIDLabel = "capi/uid"
+
 // ProgressAnnotation on a RackstrapRemediation is what its status says of the steps that
 // were begun, as JSON: a status does not come along with `clusterctl move`, and what was
 // done once is not done again.
@@ -79,6 +83,7 @@ const (
 	FailureDomainsKnownReason     = "FailureDomainsKnown"
 	NoHardwareFitsReason          = "NoHardwareFits"
 	ClaimLostReason               = "ClaimLost"
+	ClaimOfAnotherReason          = "ClaimOfAnother"
 	HardwareClaimedReason         = "HardwareClaimed"
 	WaitingForAddressesReason     = "WaitingForAddresses"
 	AddressesReadyReason          = "AddressesReady"

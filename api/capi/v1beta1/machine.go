@@ -41,7 +41,9 @@ type RackstrapMachine struct {
 // +kubebuilder:validation:XValidation:rule="!has(oldSelf.claimID) || (has(self.claimID) && self.claimID == oldSelf.claimID)",message="claimID is written once by the provider"
 // +kubebuilder:validation:XValidation:rule="!has(oldSelf.providerID) || (has(self.providerID) && self.providerID == oldSelf.providerID)",message="providerID is written once by the provider"
 // +kubebuilder:validation:XValidation:rule="!has(oldSelf.appliance) || !has(oldSelf.claimID) || (has(self.appliance) && self.appliance == oldSelf.appliance)",message="appliance stays as it is while there is a claim"
+// +kubebuilder:validation:XValidation:rule="!has(oldSelf.installation) || (has(self.installation) && self.installation == oldSelf.installation)",message="installation is written once by the provider"
 // +kubebuilder:validation:XValidation:rule="!has(self.claimID) || has(self.appliance)",message="a claim needs appliance, which says where it was made"
+// +kubebuilder:validation:XValidation:rule="!has(self.installation) || has(self.claimID)",message="installation goes with claimID: it says which appliance has the claim"
 // +kubebuilder:validation:XValidation:rule="!has(self.waitForPhoneHome) || !self.waitForPhoneHome || !has(self.bootstrapFormat) || self.bootstrapFormat == 'cloud-config'",message="a system that is set up by Ignition or Talos does not phone home; leave waitForPhoneHome out"
 type RackstrapMachineSpec struct {
 	// providerID is rackstrap://INSTALLATION/HARDWARE-UID/CLAIM. The provider writes it.
@@ -55,6 +57,13 @@ type RackstrapMachineSpec struct {
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=63
 	ClaimID string `json:"claimID,omitempty"`
+	// installation is the appliance's own id, as `rackstrap version` prints it. The provider
+	// writes it with claimID, so that a Secret which leads to another appliance later is
+	// noticed: that one does not know the claim.
+	// +optional
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=63
+	Installation string `json:"installation,omitempty"`
 	// appliance is the RackstrapCluster's at the time of the claim. The provider writes it.
 	// +optional
 	Appliance ApplianceReference `json:"appliance,omitempty,omitzero"`
@@ -452,7 +461,7 @@ type RackstrapMachineTemplateResource struct {
 	ObjectMeta ObjectMeta `json:"metadata,omitempty,omitzero"`
 	// spec is copied to the machines.
 	// +required
-	// +kubebuilder:validation:XValidation:rule="!has(self.claimID) && !has(self.providerID) && !has(self.appliance)",message="claimID, providerID and appliance are written by the provider, to machines; leave them out of a template"
+	// +kubebuilder:validation:XValidation:rule="!has(self.claimID) && !has(self.installation) && !has(self.providerID) && !has(self.appliance)",message="claimID, installation, providerID and appliance are written by the provider, to machines; leave them out of a template"
 	Spec RackstrapMachineSpec `json:"spec,omitempty,omitzero"`
 }
 

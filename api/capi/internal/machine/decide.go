@@ -21,7 +21,10 @@ type step int
 const (
 	// stepWait: nothing, until something happens.
 	stepWait step = iota
-	// stepRecord writes spec.claimID and spec.appliance, and nothing else.
+	// stepSeek asks the appliance which one it is, and what it has claimed for an object that
+	// has no claimID.
+	stepSeek
+	// stepRecord writes spec.claimID, spec.installation and spec.appliance, and nothing else.
 	stepRecord
 	// stepLook reads what the appliance has of the claim.
 	stepLook
@@ -45,6 +48,8 @@ type view struct {
 	machine *clusterv1.Machine
 	cluster *clusterv1.Cluster
 	infra   *infrav1.RackstrapCluster
+	// sought is nil before the appliance was asked.
+	sought *sought
 	// seen is nil before the appliance was asked.
 	seen *seen
 	// image is nil before it was looked for; imageMissing says why there is none.
@@ -57,6 +62,19 @@ type view struct {
 	addressReason, addressTrouble string
 }
 
+// sought is what the appliance has of an object that has no claimID.
+type sought struct {
+	// installation is the appliance's.
+	installation string
+	// ours is the claim that was made for this very object, which then comes out of a backup
+	// from before it; nil: there is none.
+	ours *hardware.Claim
+	// other is the claim that the same owner has for another object, or for none.
+	other *hardware.Claim
+	// trouble says why a deletion did not find out.
+	trouble string
+}
+
 // seen is what the appliance has of one claim.
 type seen struct {
 	// claim is nil where the appliance does not know it.
@@ -67,8 +85,8 @@ type seen struct {
 	install *api.Workflow
 	// leases are what DHCP has confirmed to the machine.
 	leases []api.Lease
-	// elsewhere is the installation that we ask, where the machine is known to be another's:
-	// the Secret leads to another appliance now, which cannot know the claim.
+	// elsewhere is the installation that we ask, where the claim is known to be another's:
+	// the Secret leads to another appliance now, which cannot know it.
 	elsewhere string
 }
 
@@ -91,7 +109,7 @@ func decide(v *view) decision {
 	if !v.object.DeletionTimestamp.IsZero() {
 		return decideDelete(v)
 	}
-	if v.object.Spec.ProviderID == "" {
+	if v.object.Spec.ProviderID == "" || v.object.Spec.ClaimID == "" {
 		if d := premise(v); d != nil {
 			return *d
 		}
@@ -100,10 +118,13 @@ func decide(v *view) decision {
 	case v.object.Spec.ClaimID == "" && held(v.object):
 		return onHold(infrav1.HardwareClaimedCondition)
 	case v.object.Spec.ClaimID == "":
-		return decision{step: stepRecord}
+		return decideFirst(v)
 	case v.seen == nil:
 		return decision{step: stepLook}
-	case v.seen.claim == nil && v.object.Spec.ProviderID == "":
+	case v.seen.claim == nil && v.seen.elsewhere == "" && v.object.Spec.ProviderID == "":
+		if v.object.Spec.Installation == "" {
+			return decision{step: stepRecord}
+		}
 		return decideClaim(v)
 	}
 	if why := lost(v); why != "" {
@@ -152,6 +173,33 @@ func onHold(condition string) decision {
 	return waits(condition, infrav1.OnHoldReason, "The annotation %s stops it here; remove it to go on", infrav1.HoldAnnotation)
 }
 
+// decideFirst is for a machine that has no claimID: it never had one, or it comes out of a
+// backup.
+func decideFirst(v *view) decision {
+	if v.sought == nil {
+		return decision{step: stepSeek}
+	}
+	if c := v.sought.other; c != nil && v.sought.ours == nil {
+		o := v.object
+		return waits(
+			infrav1.HardwareClaimedCondition, infrav1.ClaimOfAnotherReason,
+			"%s; give it back (rackstrap claim release %s), or have this object take it over: kubectl patch rackstrapmachine -n %s %s --type=merge -p '%s'",
+			another(c), c.Meta.Name, o.Namespace, o.Name,
+			fmt.Sprintf(`{"spec":{"claimID":%q,"installation":%q,"appliance":{"secretRef":{"name":%q}}}}`, c.Meta.Name, v.sought.installation, v.infra.Spec.Appliance.SecretRef.Name),
+		)
+	}
+	return decision{step: stepRecord}
+}
+
+// another names a claim of our owner that is not known to be this object's.
+func another(c *hardware.Claim) string {
+	whose := "was made for no RackstrapMachine"
+	if uid := c.Meta.Labels[infrav1.UIDLabel]; uid != "" {
+		whose = "was made for another RackstrapMachine of this name, of the uid " + uid
+	}
+	return fmt.Sprintf("The appliance has the claim %s of %s on Hardware %s, which %s", c.Meta.Name, c.Spec.Owner, c.Status.Hardware, whose)
+}
+
 // decideClaim is for a machine that has no Hardware.
 func decideClaim(v *view) decision {
 	switch {
@@ -187,7 +235,7 @@ func lost(v *view) string {
 	c, h, id := v.seen.claim, v.seen.hardware, v.object.Spec.ClaimID
 	switch {
 	case c == nil && v.seen.elsewhere != "":
-		return fmt.Sprintf("The Secret %s leads to the installation %s, and %s is of another one; put that one's url and token back into it", v.object.Spec.Appliance.SecretRef.Name, v.seen.elsewhere, v.object.Spec.ProviderID)
+		return fmt.Sprintf("The Secret %s leads to the installation %s, and the claim %s is of another one, %s; put that one's url and token back into it", v.object.Spec.Appliance.SecretRef.Name, v.seen.elsewhere, id, installation(v.object))
 	case c == nil:
 		return fmt.Sprintf("The appliance does not know the claim %s; was it restored from an older backup?", id)
 	case !c.Status.Ended.IsZero():
@@ -198,6 +246,16 @@ func lost(v *view) string {
 		return fmt.Sprintf("The Hardware %s is not held by the claim %s any more (see: rackstrap hardware get %s)", c.Status.Hardware, id, c.Status.Hardware)
 	}
 	return ""
+}
+
+// installation is the one that has the claim, empty where that is not known.
+func installation(o *infrav1.RackstrapMachine) string {
+	if o.Spec.Installation != "" {
+		return o.Spec.Installation
+	}
+	rest, _ := strings.CutPrefix(o.Spec.ProviderID, "rackstrap://")
+	name, _, _ := strings.Cut(rest, "/")
+	return name
 }
 
 // decideInstall is for a machine that has a Hardware.
@@ -289,9 +347,9 @@ func decideDelete(v *view) decision {
 	skip := skips(o)
 	switch {
 	case o.Spec.ClaimID == "":
-		return decision{step: stepDone}
+		return decideUnclaimed(v, skip[infrav1.SkipRelease])
 	case skip[infrav1.SkipRelease]:
-		return decision{step: stepDone, skipped: fmt.Sprintf("The claim %s stays in the appliance, and what it installed may still run: %s skips the release", o.Spec.ClaimID, infrav1.SkipAnnotation)}
+		return decision{step: stepDone, skipped: fmt.Sprintf("The claim %s stays in the appliance%s, and what it installed may still run: %s skips the release", o.Spec.ClaimID, ofInstallation(o), infrav1.SkipAnnotation)}
 	case v.seen == nil:
 		return decision{step: stepLook}
 	case v.seen.claim == nil && v.seen.elsewhere != "":
@@ -316,6 +374,32 @@ func decideDelete(v *view) decision {
 		words = worst(h)
 	}
 	return waits(infrav1.ReleasedCondition, infrav1.WaitingForPowerOffReason, "The claim has ended, and Hardware %s is not known to have stopped yet%s", c.Hardware, words)
+}
+
+func ofInstallation(o *infrav1.RackstrapMachine) string {
+	if i := installation(o); i != "" {
+		return " of the installation " + i
+	}
+	return ""
+}
+
+// decideUnclaimed is for a deletion of an object that has no claimID. It waits for nobody,
+// and ends what the appliance has claimed for it all the same: the object may come out of a
+// backup from before its claim.
+func decideUnclaimed(v *view, skip bool) decision {
+	switch {
+	case v.infra == nil || skip:
+		return decision{step: stepDone}
+	case v.sought == nil:
+		return decision{step: stepSeek}
+	case v.sought.ours != nil:
+		return decision{step: stepRecord}
+	case v.sought.other != nil:
+		return decision{step: stepDone, skipped: fmt.Sprintf("%s; it stays (to end it: rackstrap claim release %s)", another(v.sought.other), v.sought.other.Meta.Name)}
+	case v.sought.trouble != "":
+		return decision{step: stepDone, skipped: "Nobody knows whether the appliance has a claim of this machine from before a backup: " + v.sought.trouble}
+	}
+	return decision{step: stepDone}
 }
 
 // skipWords say how to end the deletion of a machine whose appliance is gone.

@@ -33,7 +33,7 @@ func fresh() *view {
 // claimed has a Hardware; nothing is installed.
 func claimed() *view {
 	v := fresh()
-	v.object.Spec.ClaimID, v.object.Spec.Appliance.SecretRef.Name = "id", "rackstrap"
+	v.object.Spec.ClaimID, v.object.Spec.Installation, v.object.Spec.Appliance.SecretRef.Name = "id", "i", "rackstrap"
 	v.image = &image{name: "node"}
 	v.seen = &seen{
 		claim: &hardware.Claim{
@@ -91,6 +91,7 @@ func TestDecide(t *testing.T) {
 			}
 		}
 	}
+	mine := &hardware.Claim{Meta: hardware.Meta{Name: "old", Labels: map[string]string{infrav1.UIDLabel: "uid"}}, Spec: hardware.ClaimSpec{Owner: "capi/m"}, Status: hardware.ClaimStatus{Hardware: "hw1"}}
 	const claim, install, release = infrav1.HardwareClaimedCondition, infrav1.InstalledCondition, infrav1.ReleasedCondition
 	for name, x := range map[string]struct {
 		view    *view
@@ -108,7 +109,11 @@ func TestDecide(t *testing.T) {
 		"RackstrapCluster goes":      {view: with(fresh(), func(v *view) { v.infra.DeletionTimestamp = &now }), blocks: claim, reason: infrav1.WaitingForClusterReason},
 		"Machine goes":               {view: with(fresh(), func(v *view) { v.machine.DeletionTimestamp = &now }), blocks: claim, reason: infrav1.WaitingForClusterReason},
 		"held before the claim":      {view: with(fresh(), hold), blocks: claim, reason: infrav1.OnHoldReason},
-		"an id first":                {view: fresh(), step: stepRecord},
+		"a look for an old claim":    {view: fresh(), step: stepSeek},
+		"then an id":                 {view: with(fresh(), func(v *view) { v.sought = &sought{installation: "i"} }), step: stepRecord},
+		"out of a backup":            {view: with(fresh(), func(v *view) { v.sought = &sought{installation: "i", ours: mine, other: mine} }), step: stepRecord},
+		"made anew from a backup":    {view: with(fresh(), func(v *view) { v.sought = &sought{installation: "i", other: mine} }), blocks: claim, reason: infrav1.ClaimOfAnotherReason, says: "claim old of capi/m on Hardware hw1"},
+		"an id without an appliance": {view: with(claimed(), func(v *view) { v.seen, v.object.Spec.Installation = &seen{}, "" }), step: stepRecord},
 		"then a look":                {view: with(claimed(), func(v *view) { v.seen = nil }), step: stepLook},
 		"then the image":             {view: with(claimed(), func(v *view) { v.seen, v.image = &seen{}, nil }), step: stepFind},
 		"no image":                   {view: with(claimed(), func(v *view) { v.seen, v.image, v.imageMissing = &seen{}, nil, "add it" }), blocks: claim, reason: infrav1.ImageMissingReason, says: "add it"},
@@ -136,18 +141,25 @@ func TestDecide(t *testing.T) {
 		"provisioned, claim ended":   {view: with(installed(), over("")), blocks: claim, reason: infrav1.ClaimLostReason},
 		"provisioned, record gone":   {view: with(installed(), func(v *view) { v.seen.hardware = nil }), blocks: claim, reason: infrav1.ClaimLostReason},
 
-		"the Secret leads to another": {view: with(installed(), func(v *view) { v.seen = &seen{elsewhere: "other"} }), blocks: claim, reason: infrav1.ClaimLostReason, says: "installation other"},
+		"the Secret leads to another":                    {view: with(installed(), func(v *view) { v.seen = &seen{elsewhere: "other"} }), blocks: claim, reason: infrav1.ClaimLostReason, says: "installation other"},
+		"the Secret leads to another before the install": {view: with(claimed(), func(v *view) { v.seen = &seen{elsewhere: "other"} }), blocks: claim, reason: infrav1.ClaimLostReason, says: "leads to the installation other, and the claim id is of another one, i;"},
 		"Machine goes, waits for a hook": {view: with(claimed(), func(v *view) {
 			v.seen, v.machine.DeletionTimestamp = &seen{}, &now
 		}), blocks: claim, reason: infrav1.WaitingForClusterReason},
 		"Machine goes before the install": {view: with(claimed(), func(v *view) { v.machine.DeletionTimestamp = &now }), blocks: install, reason: infrav1.WaitingForClusterReason},
 
-		"deleted before an id":      {view: deleted(fresh()), step: stepDone},
-		"deleted without a cluster": {view: deleted(with(installed(), func(v *view) { v.cluster, v.infra, v.machine, v.seen = nil, nil, nil, nil })), step: stepLook},
-		"deleted while held":        {view: deleted(with(installed(), hold)), step: stepRelease},
-		"deleted, claimed":          {view: deleted(claimed()), step: stepRelease},
-		"deleted, installing":       {view: deleted(installing(workflow.StateRunning, hardware.StateProvisioning)), step: stepRelease},
-		"deleted, claim never made": {view: deleted(with(claimed(), func(v *view) { v.seen = &seen{} })), step: stepRelease},
+		"deleted before an id":                 {view: deleted(fresh()), step: stepSeek},
+		"deleted, never had one":               {view: deleted(with(fresh(), func(v *view) { v.sought = &sought{} })), step: stepDone},
+		"deleted, out of a backup":             {view: deleted(with(fresh(), func(v *view) { v.sought = &sought{ours: mine} })), step: stepRecord},
+		"deleted, another's claim":             {view: deleted(with(fresh(), func(v *view) { v.sought = &sought{other: mine} })), step: stepDone, skipped: "rackstrap claim release old"},
+		"deleted, nobody answers":              {view: deleted(with(fresh(), func(v *view) { v.sought = &sought{trouble: "it is down"} })), step: stepDone, skipped: "it is down"},
+		"deleted without both":                 {view: deleted(with(fresh(), func(v *view) { v.infra = nil })), step: stepDone},
+		"deleted before an install, elsewhere": {view: deleted(with(claimed(), func(v *view) { v.seen = &seen{elsewhere: "other"} })), blocks: release, reason: infrav1.ClaimLostReason, says: "skip=release"},
+		"deleted without a cluster":            {view: deleted(with(installed(), func(v *view) { v.cluster, v.infra, v.machine, v.seen = nil, nil, nil, nil })), step: stepLook},
+		"deleted while held":                   {view: deleted(with(installed(), hold)), step: stepRelease},
+		"deleted, claimed":                     {view: deleted(claimed()), step: stepRelease},
+		"deleted, installing":                  {view: deleted(installing(workflow.StateRunning, hardware.StateProvisioning)), step: stepRelease},
+		"deleted, claim never made":            {view: deleted(with(claimed(), func(v *view) { v.seen = &seen{} })), step: stepRelease},
 		"deleted, id barred": {view: deleted(with(claimed(), func(v *view) {
 			v.seen = &seen{claim: &hardware.Claim{Status: hardware.ClaimStatus{Ended: time.Unix(3, 0), Stopped: &hardware.Stopped{By: hardware.StoppedNeverRan}}}}
 		})), step: stepDone},

@@ -26,6 +26,10 @@
 //	deletion blocked for ever by a BMC      TestDecide (deleted, deadline; skips)
 //	deletion ends in the wrong place, or unsaid after a restore
 //	                                        TestSecretOfAnotherAppliance, TestDecide (deleted, restored)
+//	claimed again where the Secret leads to another appliance
+//	                                        TestSecretOfAnotherApplianceBeforeTheInstall
+//	claimed again after a restore of an older backup
+//	                                        TestOutOfABackup
 //	failures that no health check sees      TestContractFailuresAreConditions
 //	a write for each step of progress       TestProgressIsNoWrite
 //	bootstrap data in an object or event    TestContractOneLife

@@ -236,6 +236,6 @@ func ready(o *infrav1.RackstrapMachine) *metav1.Condition {
 func bad() []string {
 	return []string{
 		infrav1.ApplianceSecretMissingReason, infrav1.ApplianceSecretInvalidReason, infrav1.ApplianceUnreachableReason, infrav1.ApplianceRefusedReason,
-		infrav1.NoHardwareFitsReason, infrav1.ClaimLostReason, infrav1.ImageMissingReason, infrav1.BootstrapDataUnusableReason, infrav1.InvalidSpecReason, infrav1.InstallFailedReason,
+		infrav1.NoHardwareFitsReason, infrav1.ClaimLostReason, infrav1.ClaimOfAnotherReason, infrav1.ImageMissingReason, infrav1.BootstrapDataUnusableReason, infrav1.InvalidSpecReason, infrav1.InstallFailedReason,
 	}
 }

@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"strings"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -54,7 +53,10 @@ func (w *work) run(ctx context.Context) (decision, error) {
 			if ctx.Err() != nil {
 				return d, ctx.Err()
 			}
-			if stopped, ok := w.fault(d, err); ok {
+			if stopped, ok := w.fault(d, err); ok && d.step == stepSeek && !w.object.DeletionTimestamp.IsZero() {
+				w.sought, w.faulty = &sought{trouble: stopped.message}, false
+				continue // what never had a claim waits for no appliance
+			} else if ok {
 				return stopped, nil
 			}
 			return d, err
@@ -70,12 +72,16 @@ func (w *work) run(ctx context.Context) (decision, error) {
 func (w *work) do(ctx, asking context.Context, d decision) (*decision, error) {
 	switch d.step {
 	case stepRecord:
-		return w.record(ctx)
+		return w.record(ctx, asking)
 	case stepAddresses:
 		return nil, w.addresses(ctx)
 	}
 	if w.app == nil {
-		app, err := w.Appliances.For(ctx, w.object.Namespace, w.object.Spec.Appliance)
+		ref := w.object.Spec.Appliance
+		if w.object.Spec.ClaimID == "" {
+			ref = w.infra.Spec.Appliance // which becomes ours with the claim
+		}
+		app, err := w.Appliances.For(ctx, w.object.Namespace, ref)
 		if err != nil {
 			return nil, err
 		}
@@ -86,9 +92,13 @@ func (w *work) do(ctx, asking context.Context, d decision) (*decision, error) {
 		}
 	}
 	switch d.step {
-	case stepLook: // before anything else that is asked of the appliance
+	case stepSeek, stepLook: // one of them is before anything else that is asked of the appliance
+		ask := w.look
+		if d.step == stepSeek {
+			ask = w.seek
+		}
 		began := time.Now()
-		err := w.look(asking)
+		err := ask(asking)
 		w.app.Waited(err, time.Since(began))
 		return nil, err
 	case stepFind:
@@ -105,12 +115,47 @@ func (w *work) do(ctx, asking context.Context, d decision) (*decision, error) {
 	return nil, fmt.Errorf("step %d is not known", d.step)
 }
 
-// record writes the claim's id before anything is asked for under it. Somebody else's
-// write in between makes it fail, so there is never a second id.
-func (w *work) record(ctx context.Context) (*decision, error) {
+// seek asks the appliance what it has of an object without a claimID.
+func (w *work) seek(ctx context.Context) error {
+	here, err := w.app.Version(ctx)
+	if err != nil {
+		return err
+	}
+	owner, active := w.owner(), true
+	claims, err := w.app.ListClaims(ctx, rackstrap.ClaimFilter{Owner: owner, Active: &active})
+	if err != nil {
+		return err
+	}
+	w.sought = &sought{installation: here.Installation}
+	for i := range claims {
+		switch c := &claims[i]; {
+		case c.Spec.Owner != owner:
+		case w.object.UID != "" && c.Meta.Labels[infrav1.UIDLabel] == string(w.object.UID):
+			w.sought.ours = c
+		default:
+			w.sought.other = c
+		}
+	}
+	return nil
+}
+
+// record writes the claim's id, and whose it is, before anything is asked for under it.
+// Somebody else's write in between makes it fail, so there is never a second id.
+func (w *work) record(ctx, asking context.Context) (*decision, error) {
 	base := w.object.DeepCopy()
 	o := w.object.DeepCopy()
-	o.Spec.ClaimID, o.Spec.Appliance = string(uuid.NewUUID()), w.infra.Spec.Appliance
+	switch s := w.sought; {
+	case s == nil: // the id was written without the installation
+		here, err := w.app.Version(asking)
+		if err != nil {
+			return nil, err
+		}
+		o.Spec.Installation = here.Installation
+	case s.ours != nil:
+		o.Spec.ClaimID, o.Spec.Installation, o.Spec.Appliance = s.ours.Meta.Name, s.installation, w.infra.Spec.Appliance
+	default:
+		o.Spec.ClaimID, o.Spec.Installation, o.Spec.Appliance = string(uuid.NewUUID()), s.installation, w.infra.Spec.Appliance
+	}
 	if err := w.Patch(ctx, o, client.MergeFromWithOptions(base, client.MergeFromWithOptimisticLock{})); err != nil {
 		return nil, err
 	}
@@ -129,12 +174,12 @@ func (w *work) look(ctx context.Context) error {
 	if s.claim, err = found(w.app.Claims.Get(ctx, w.object.Spec.ClaimID)); err != nil {
 		return err
 	}
-	if s.claim == nil && w.object.Spec.ProviderID != "" {
+	if want := installation(w.object); s.claim == nil && want != "" {
 		here, err := w.app.Version(ctx)
 		if err != nil {
 			return err
 		}
-		if !strings.HasPrefix(w.object.Spec.ProviderID, "rackstrap://"+here.Installation+"/") {
+		if here.Installation != want {
 			s.elsewhere = here.Installation
 		}
 	}
@@ -218,7 +263,7 @@ func (w *work) claim(ctx, asking context.Context) (*decision, error) {
 		return nil, err
 	}
 	defer done()
-	c := &hardware.Claim{Meta: hardware.Meta{Name: w.object.Spec.ClaimID}, Spec: claimSpec(w.view, w.owner(), w.group(), beside)}
+	c := &hardware.Claim{Meta: hardware.Meta{Name: w.object.Spec.ClaimID, Labels: map[string]string{infrav1.UIDLabel: string(w.object.UID)}}, Spec: claimSpec(w.view, w.owner(), w.group(), beside)}
 	if _, err := w.app.Claim(asking, c); err != nil {
 		return nil, err
 	}
@@ -378,7 +423,7 @@ func (w *work) fault(d decision, err error) (decision, bool) {
 		return decision{}, false
 	}
 	w.faulty = true
-	if !w.object.DeletionTimestamp.IsZero() {
+	if !w.object.DeletionTimestamp.IsZero() && w.object.Spec.ClaimID != "" {
 		message += "; " + skipWords(w.object)
 	}
 	return waits(condition, reason, "%s", message), true
