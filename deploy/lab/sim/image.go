@@ -48,6 +48,10 @@ func (m *Machine) writeImage(ctx context.Context, env action.Env, from netip.Add
 	// The old system is gone from here on, whether the new one comes or not.
 	m.wrote(env, workflow.KindImageWrite, d)
 	m.becomes(d, nil)
+	m.takeTime(ctx, env, size)
+	if ctx.Err() != nil {
+		return action.Result{}, context.Cause(ctx)
+	}
 	out := action.Result{Disk: d.Path, SourceBytes: size, WrittenBytes: size}
 	if size <= wholeImage {
 		r, err := codec.NewReader(body, codec.Options{Format: format, Size: size, Checksum: sum})

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"net"
+	"net/http"
 	"net/netip"
 	"slices"
 	"sync"
@@ -74,6 +75,11 @@ func (m *Machine) MAC() net.HardwareAddr { return m.spec.hardwareAddr() }
 
 // Addr is the address that is reserved for it.
 func (m *Machine) Addr() netip.Addr { return m.addr }
+
+// HTTPClient is for what runs on the machine: it comes from the machine's address.
+func (m *Machine) HTTPClient() *http.Client {
+	return &http.Client{Transport: m.rack.wire.transport(m.addr), Timeout: time.Minute}
+}
 
 // Record is the machine for the API: its card with a reserved address, and the rack's
 // power controller.

@@ -5,10 +5,13 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
+	"net"
 	"net/netip"
 	"slices"
 	"sync"
 	"time"
+
+	"github.com/insomniacslk/dhcp/dhcpv4"
 
 	"github.com/rackstrap/rackstrap/deploy/lab"
 	"github.com/rackstrap/rackstrap/deploy/lab/rig"
@@ -135,6 +138,18 @@ func (r *Rack) Add(spec Spec) (*Machine, error) {
 	r.machines = append(r.machines, m)
 	r.power.Add(m)
 	return m, nil
+}
+
+// Stray asks for an address once as a thing on the LAN that is none of the machines, and
+// calls itself name. What it is answered is not looked at.
+func (r *Rack) Stray(mac hardware.MAC, name string) error {
+	p, err := dhcpv4.New(append([]dhcpv4.Modifier{
+		dhcpv4.WithMessageType(dhcpv4.MessageTypeDiscover), dhcpv4.WithHwAddr(net.HardwareAddr(mac[:])), dhcpv4.WithBroadcast(true),
+	}, systemClient(mac, name).modifiers()...)...)
+	if err != nil {
+		return err
+	}
+	return r.wire.send(p)
 }
 
 // Machines are all, in the order in which they were added.

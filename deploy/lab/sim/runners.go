@@ -56,9 +56,9 @@ func (r runner) Run(ctx context.Context, env action.Env, options json.RawMessage
 	if err != nil {
 		return action.Result{}, err
 	}
-	d, fails := r.m.fault(r.kind)
-	if d > 0 {
-		pause(ctx, d)
+	fails := r.m.fails(r.kind)
+	if fails || r.kind != workflow.KindImageWrite { // which begins with a download
+		r.m.takeTime(ctx, env, r.m.size(r.kind))
 	}
 	if ctx.Err() != nil {
 		return action.Result{}, context.Cause(ctx)
@@ -69,19 +69,50 @@ func (r runner) Run(ctx context.Context, env action.Env, options json.RawMessage
 	return r.run(ctx, env, o)
 }
 
-// fault is how long an action takes, and whether it fails.
-func (m *Machine) fault(k workflow.Kind) (time.Duration, bool) {
+// fails reports whether this attempt is one that fails.
+func (m *Machine) fails(k workflow.Kind) bool {
 	m.mu.Lock()
 	defer m.mu.Unlock()
+	if m.faults.Fail[k] == 0 {
+		return false
+	}
+	m.faults.Fail[k]--
+	return true
+}
+
+// size is how many bytes an action goes through; 0 is not known.
+func (m *Machine) size(k workflow.Kind) (n int64) {
+	if k == workflow.KindDiskWipe {
+		for _, d := range m.disks {
+			n += d.Bytes
+		}
+	}
+	return n
+}
+
+// progressEvery is how often an action that takes time says how far it is.
+const progressEvery = 250 * time.Millisecond
+
+// takeTime is the time that an action takes. It says how far it is in an amount of
+// bytes, where there is one.
+func (m *Machine) takeTime(ctx context.Context, env action.Env, size int64) {
+	m.mu.Lock()
 	d := m.faults.ActionTime
+	m.mu.Unlock()
 	if d == 0 {
 		d = m.rack.o.ActionTime
 	}
-	if m.faults.Fail[k] == 0 {
-		return d, false
+	for began := time.Now(); ctx.Err() == nil; {
+		gone := time.Since(began)
+		if gone >= d {
+			return
+		}
+		if size > 0 && env.Progress != nil {
+			done := int64(float64(size) * float64(gone) / float64(d))
+			env.Progress(action.Progress{Done: done, Total: size, Written: done})
+		}
+		pause(ctx, min(progressEvery, d-gone))
 	}
-	m.faults.Fail[k]--
-	return d, true
 }
 
 // wrote tells the rack of a write before it happens.

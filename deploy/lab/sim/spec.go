@@ -21,6 +21,8 @@ type Spec struct {
 	Labels map[string]string
 	Rack   string
 	Faults Faults
+	// Facts changes what a worker finds in it; nil leaves it so.
+	Facts func(f *hardware.Facts)
 }
 
 // Disk describes a disk. Serial, where it is empty, is made from the machine's name.
@@ -114,6 +116,9 @@ func (s *Spec) facts() hardware.Facts {
 		f.Disks = append(f.Disks, hardware.DiskFact{
 			Path: d.Path, Bytes: uint64(d.Bytes), Serial: d.Serial, Model: d.Model, Transport: d.Transport, Rotational: d.Rotational,
 		})
+	}
+	if s.Facts != nil {
+		s.Facts(&f)
 	}
 	return f
 }
