@@ -72,7 +72,8 @@ type List[T any] struct {
 	// Total is how many records match in all; Remaining how many come after this page.
 	Total     int `json:"total,omitempty"`
 	Remaining int `json:"remaining,omitempty"`
-	// Cursor, of an EventList, is where to read on: `GET /events?after=`.
+	// Cursor, of events and of records, is where to read on: `GET /events?after=`. What
+	// the list does not show comes after it; something that it shows may come again.
 	Cursor uint64 `json:"cursor,omitempty"`
 }
 

@@ -33,6 +33,8 @@ type Status struct {
 	Installed bool `json:"installed,omitempty"`
 	// Install names the workflow that wrote that system; nil where none of ours did.
 	Install *InstallRef `json:"install,omitempty"`
+	// Installing is the image that the active workflow writes; empty where none does.
+	Installing string `json:"installing,omitempty"`
 	// Workflow is the name of the active workflow, or of the last one.
 	Workflow string `json:"workflow,omitempty"`
 	// Deadline is when a moving state must have ended; zero in the others.
@@ -91,6 +93,8 @@ type Status struct {
 type InstallRef struct {
 	Workflow string `json:"workflow"` // name
 	UID      string `json:"uid"`
+	// Image is the name or the URL of what it wrote.
+	Image string `json:"image,omitempty"`
 }
 
 // IdentityConflict says that a machine may not be the one its record means, or that two

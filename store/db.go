@@ -256,6 +256,46 @@ func (db *DB) text(ctx context.Context, key string) (string, uint64, error) {
 	return string(e.Value), e.Revision, err
 }
 
+// IndexCursor is a cursor that HardwareIndex has reached. It may be a little older than
+// what is shown, never newer: a commit has its revision before the View has it.
+func (db *DB) IndexCursor() uint64 {
+	db.view.mu.RLock()
+	defer db.view.mu.RUnlock()
+	return db.view.watched
+}
+
+// HardwareIndexOf are the machines of those names that there are, in that order, as
+// HardwareIndex has them.
+func (db *DB) HardwareIndexOf(names []string) []*hardware.Hardware {
+	var out []*hardware.Hardware
+	for _, name := range names {
+		if h, ok := db.view.HardwareByName(name); ok {
+			out = append(out, h)
+		}
+	}
+	return out
+}
+
+// Active reports whether a workflow of the machine has not ended, from memory.
+func (db *DB) Active(uid string) bool { return db.view.Active(uid) }
+
+// LeaseOf is the newest lease that a MAC has in any Subnet and that is good at a time,
+// from memory.
+func (db *DB) LeaseOf(mac hardware.MAC, now time.Time) (hardware.Lease, bool) {
+	var out hardware.Lease
+	found := false
+	if db.opts.Leases == nil {
+		return out, false
+	}
+	for _, s := range db.view.Subnets() {
+		l, ok := db.opts.Leases.Get(s.Meta.Name, mac)
+		if ok && l.State(now) == hardware.LeaseActive && (!found || l.Updated.After(out.Updated)) {
+			out, found = l, true
+		}
+	}
+	return out, found
+}
+
 // HardwareIndex lists all machines, by name, as the View has them: a UserData that is
 // not empty reads hardware.Redacted. They are shared and must not be changed.
 func (db *DB) HardwareIndex() []*hardware.Hardware { return db.view.Hardware() }

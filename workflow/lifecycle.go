@@ -1,8 +1,11 @@
 package workflow
 
 import (
+	"encoding/json"
+	"net/url"
 	"reflect"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/rackstrap/rackstrap/hardware"
@@ -22,6 +25,36 @@ const (
 
 // installs reports whether the workflow writes an operating system.
 func (w *Workflow) installs() bool { return w.has(KindImageWrite) }
+
+// image is what the workflow installs, to be shown: the name of an image, or a URL
+// without what may let somebody in there. Empty where it installs none, or that is a
+// secret.
+func (w *Workflow) image() string {
+	i := slices.IndexFunc(w.Status.Actions, func(a Action) bool { return a.Kind == KindImageWrite })
+	if i < 0 {
+		return ""
+	}
+	var o ImageWrite
+	if json.Unmarshal(w.Status.Actions[i].With, &o) != nil {
+		return ""
+	}
+	if !strings.Contains(o.Image, "/") {
+		return o.Image
+	}
+	open := len(w.Status.SecretParams) == 0
+	for name, v := range w.Spec.Params {
+		open = open || v == o.Image && !slices.Contains(w.Status.SecretParams, name)
+	}
+	if !open {
+		return ""
+	}
+	u, err := url.Parse(o.Image)
+	if err != nil {
+		return ""
+	}
+	u.User, u.RawQuery, u.ForceQuery, u.Fragment = nil, "", false, ""
+	return u.String()
+}
 
 // releases reports whether the workflow makes the machine available again.
 func (w *Workflow) releases() bool { return w.Spec.Purpose == PurposeRelease }
@@ -139,7 +172,9 @@ func follow(m *Machine, w *Workflow, f *hardware.Facts, now time.Time) bool {
 	if w.wrote() {
 		s.Dirty = soil(s.Dirty, w, f)
 	}
+	s.Installing = w.image()
 	if w.Status.State.Ended() {
+		s.Installing = ""
 		ended(&s, w, f, now)
 	} else {
 		moving(&s, w)
@@ -207,11 +242,11 @@ func ended(s *hardware.Status, w *Workflow, f *hardware.Facts, now time.Time) {
 		// it neither installed nor wiped, so the machine is what it was
 	case ok && w.installs() && w.Spec.WaitForPhoneHome:
 		s.State, s.Installed, s.AwaitOS = hardware.StateProvisioning, true, true
-		s.Install = &hardware.InstallRef{Workflow: w.Meta.Name, UID: w.Meta.UID}
+		s.Install = &hardware.InstallRef{Workflow: w.Meta.Name, UID: w.Meta.UID, Image: w.image()}
 		s.Deadline = now.Add(PhoneHomeWithin)
 	case ok && w.installs():
 		s.State, s.Installed, s.Failures = hardware.StateProvisioned, true, 0
-		s.Install = &hardware.InstallRef{Workflow: w.Meta.Name, UID: w.Meta.UID}
+		s.Install = &hardware.InstallRef{Workflow: w.Meta.Name, UID: w.Meta.UID, Image: w.image()}
 	case ok:
 		wiped(s, w, f)
 	case w.begun():

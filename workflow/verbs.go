@@ -240,7 +240,7 @@ func (e *Engine) leave(ctx context.Context, uid string, force bool, note string,
 		ev := []Event{*e.told(h, r, note)}
 		ev = append(ev, e.endClaim(ctx, m, h, s, hardware.StoppedByHold)...)
 		ev = append(ev, e.proven(h, s, hardware.StoppedByHold, "")...)
-		s.State, s.Reserved, s.AwaitOS, s.Before = hardware.StateRetired, nil, false, ""
+		s.State, s.Reserved, s.AwaitOS, s.Before, s.Installing = hardware.StateRetired, nil, false, "", ""
 		return ev, nil
 	})
 	if err != nil {

@@ -49,7 +49,7 @@ func claimResource(d Deps) *resource[hardware.Claim] {
 		meta: func(c *hardware.Claim) *hardware.Meta { return &c.Meta },
 		spec: func(c *hardware.Claim) any { return c.Spec },
 		show: func(_ context.Context, c *hardware.Claim) (any, error) { return c, nil },
-		get:  d.Records.ClaimByID, list: d.Records.ListClaims,
+		get:  d.Records.ClaimByID, list: d.Records.ListClaims, cursor: d.Records.Cursor,
 		sees: func(ctx context.Context, c *hardware.Claim) (bool, error) {
 			return CallerFrom(ctx).SeesOwner(c.Spec.Owner), nil
 		},

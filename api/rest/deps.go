@@ -70,6 +70,7 @@ type Records interface {
 	EventRecords
 	ClaimRecords
 	BootRecords
+	IndexRecords
 	// ListLeases lists what DHCP has confirmed.
 	ListLeases(ctx context.Context) ([]hardware.Lease, error)
 }

@@ -92,7 +92,7 @@ func imageResource(d Deps) *resource[workflow.Image] {
 		remove: func(ctx context.Context, name string, rev uint64) error {
 			return d.Images.Write(ctx, name, "", func(ctx context.Context) error { return s.DeleteImage(ctx, name, rev) })
 		},
-		get: s.ImageByName, list: s.ListImages,
+		get: s.ImageByName, list: s.ListImages, cursor: s.Cursor,
 		users: imageUsers(s),
 	}
 }

@@ -35,7 +35,8 @@ func hardwareResource(d Deps) *resource[hardware.Hardware] {
 		},
 		show:   func(_ context.Context, h *hardware.Hardware) (any, error) { return h.Redacted(), nil },
 		create: s.CreateHardware, update: s.UpdateHardware, remove: removeWiped(s), get: s.HardwareByName,
-		list: func(context.Context) ([]*hardware.Hardware, error) { return s.HardwareIndex(), nil },
+		list:   func(context.Context) ([]*hardware.Hardware, error) { return s.HardwareIndex(), nil },
+		cursor: func(context.Context) (uint64, error) { return s.IndexCursor(), nil },
 		force: func(ctx context.Context, h *hardware.Hardware, rev uint64, _ []string) ([]string, error) {
 			skipped, err := d.Engine.Drop(ctx, h.Meta.UID, "deleted with force")
 			if err != nil {
@@ -71,7 +72,7 @@ func subnetResource(d Deps) *resource[hardware.Subnet] {
 		check:  (*hardware.Subnet).Validate,
 		keep:   keepAll[hardware.Subnet],
 		show:   func(_ context.Context, n *hardware.Subnet) (any, error) { return n, nil },
-		create: s.CreateSubnet, update: s.UpdateSubnet, remove: s.DeleteSubnet, get: s.SubnetByName, list: s.ListSubnets,
+		create: s.CreateSubnet, update: s.UpdateSubnet, remove: s.DeleteSubnet, get: s.SubnetByName, list: s.ListSubnets, cursor: s.Cursor,
 		users: subnetUsers(s), force: forceSubnet(s),
 	}
 }
@@ -96,7 +97,7 @@ func templateResource(d Deps) *resource[workflow.Template] {
 			return v, lost
 		},
 		show:   func(_ context.Context, t *workflow.Template) (any, error) { return t.Redacted(), nil },
-		create: s.CreateTemplate, update: s.UpdateTemplate, remove: s.DeleteTemplate, get: s.TemplateByName, list: s.ListTemplates,
+		create: s.CreateTemplate, update: s.UpdateTemplate, remove: s.DeleteTemplate, get: s.TemplateByName, list: s.ListTemplates, cursor: s.Cursor,
 		users: templateUsers(s),
 	}
 }
@@ -140,7 +141,7 @@ func workflowResource(d Deps) *resource[workflow.Workflow] {
 			}
 			return err
 		},
-		remove: s.DeleteWorkflow, get: s.Workflow, list: s.ListWorkflows,
+		remove: s.DeleteWorkflow, get: s.Workflow, list: s.ListWorkflows, cursor: s.Cursor,
 		sees: func(ctx context.Context, w *workflow.Workflow) (bool, error) {
 			return followsMachine(ctx, s, w.Spec.Hardware, w.Status.HardwareUID)
 		},

@@ -180,14 +180,25 @@ func (rs *resource[T]) serveList(s *server, l listing[T], w http.ResponseWriter,
 	if err != nil {
 		return err
 	}
+	cursor, err := rs.cursor(r.Context())
+	if err != nil {
+		return err
+	}
 	all, err := rs.all(r.Context())
 	if err != nil {
 		return err
 	}
 	rows, total, remaining, next := rs.page(lq, all)
-	head, err := json.Marshal(api.List[json.RawMessage]{
-		APIVersion: api.Version, Kind: string(rs.kind) + "List", Items: []json.RawMessage{}, Continue: next, Total: total, Remaining: remaining,
-	})
+	head := api.List[json.RawMessage]{
+		APIVersion: api.Version, Kind: string(rs.kind) + "List", Continue: next, Total: total, Remaining: remaining, Cursor: cursor,
+	}
+	return serveRows(s, w, r, head, rows, func(v *T) (json.RawMessage, error) { return rs.marshal(r.Context(), v) })
+}
+
+// serveRows writes a list without its items, and then them.
+func serveRows[T any](s *server, w http.ResponseWriter, r *http.Request, list api.List[json.RawMessage], rows []row[T], marshal func(*T) (json.RawMessage, error)) error {
+	list.Items = []json.RawMessage{}
+	head, err := json.Marshal(list)
 	if err != nil {
 		return err
 	}
@@ -196,7 +207,7 @@ func (rs *resource[T]) serveList(s *server, l listing[T], w http.ResponseWriter,
 	out := bufio.NewWriterSize(w, 32<<10)
 	_, _ = out.WriteString(before + `"items":[`) // the client may be gone
 	for i, row := range rows {
-		raw, err := rs.marshal(r.Context(), row.v)
+		raw, err := marshal(row.v)
 		if err != nil && i == 0 {
 			return err
 		}

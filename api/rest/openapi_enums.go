@@ -88,6 +88,7 @@ func parameters() map[string]openapi.Parameter {
 		"owner":             text("Of owners within this prefix only."),
 		"claimed":           flag("Of machines that somebody has, or (false) that are free."),
 		"hold":              flag("Of machines that are, or (false) are not, on hold."),
+		"name":              text("Of these machines only, by their names, with commas; at most 1000."),
 		"maintenance":       flag("Of machines that a human works on, or (false) does not."),
 		"q":                 text("With this text in what people know it by: its names, asset tag, serial number, a MAC, an address."),
 		"kind":              text("Of this kind only."),

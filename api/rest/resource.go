@@ -34,6 +34,8 @@ type resource[T any] struct {
 	remove func(ctx context.Context, name string, rev uint64) error
 	get    func(ctx context.Context, name string) (*T, error)
 	list   func(context.Context) ([]*T, error)
+	// cursor is one that list has reached.
+	cursor func(context.Context) (uint64, error)
 	// users names the records that need this one; nil: there can be none.
 	users func(context.Context, *T) ([]string, error)
 	// force removes a record that is used and says what was skipped; nil: that is not

@@ -26,8 +26,10 @@ import (
 
 // rig is the API over the real store and engine, as callers on the network see it.
 type rig struct {
-	t    *testing.T
+	t    testing.TB
 	db   *store.DB
+	kv   *bolt.KV
+	e    *workflow.Engine
 	deps rest.Deps
 	url  string // of callers with tokens
 	sock string // of root on the unix socket
@@ -70,21 +72,31 @@ func (g *rig) must(err error) {
 	}
 }
 
-func newRig(t *testing.T) *rig {
+func newRig(t testing.TB) *rig {
+	t.Helper()
+	return newRigWith(t, func(*rig, *workflow.Config) {})
+}
+
+// newRigWith changes the engine's configuration.
+func newRigWith(t testing.TB, with func(*rig, *workflow.Config)) *rig {
 	t.Helper()
 	g := &rig{t: t}
 	dir := t.TempDir()
 	kv, err := bolt.Open(filepath.Join(dir, "db"), bolt.Options{})
 	g.must(err)
+	g.kv = kv
 	t.Cleanup(func() { _ = kv.Close() })
-	g.db, err = store.Open(t.Context(), kv, filepath.Join(dir, "seal.key"), store.Options{Now: g.now})
+	g.db, err = store.Open(t.Context(), kv, filepath.Join(dir, "seal.key"), store.Options{Now: g.now, Leases: kv.Leases()})
 	g.must(err)
 	log := slog.New(slog.DiscardHandler)
-	e := workflow.NewEngine(workflow.Config{
+	c := workflow.Config{
 		Store: g.db, Templates: g.db.TemplateByName, HardwareByName: g.db.HardwareByName,
 		Resolve: resolve,
 		Logs:    noLogs{}, TokenKey: make([]byte, 32), Now: g.now, Log: log, Note: func(workflow.Event) {},
-	})
+	}
+	with(g, &c)
+	e := workflow.NewEngine(c)
+	g.e = e
 	ctx, cancel := context.WithCancel(context.Background())
 	done := make(chan error, 2)
 	go func() { done <- e.Run(ctx) }()

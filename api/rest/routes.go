@@ -46,6 +46,7 @@ func Routes() []Route {
 		{Method: http.MethodGet, Path: "/strangers", Does: "List the machines that ask for an address and have no record", Role: RoleViewer, Out: api.List[api.Stranger]{}, handle: (*server).strangers},
 		{Method: http.MethodGet, Path: "/boot-files", Does: "List the files that machines are sent on their way to the worker", Role: RoleViewer, Out: api.List[api.BootFile]{}, handle: (*server).bootFileList},
 	}
+	routes = append(routes, summaryRoutes()...)
 	routes = append(routes, leaseRoutes()...)
 	routes = append(routes, tokenRoutes()...)
 	routes = append(routes, lifecycleRoutes()...)

@@ -54,7 +54,7 @@ func ruleResource(d Deps) *resource[hardware.Rule] {
 			}
 			return s.UpdateRule(ctx, r)
 		},
-		remove: s.DeleteRule, get: s.RuleByName, list: s.ListRules,
+		remove: s.DeleteRule, get: s.RuleByName, list: s.ListRules, cursor: s.Cursor,
 	}
 }
 

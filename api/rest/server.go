@@ -22,6 +22,7 @@ type server struct {
 	images    *resource[workflow.Image]
 	workflows *resource[workflow.Workflow]
 	claims    *resource[hardware.Claim]
+	rows      summaryRows
 	feed      *feed
 	wrong     *wrongTokens
 	large     gate

@@ -15,5 +15,9 @@ func (a *appliance) revokeLease(ctx context.Context, subnet string, mac hardware
 	if !ok {
 		return l, false, nil
 	}
-	return l, true, a.kv.Leases().Delete(ctx, subnet, mac)
+	err := a.kv.Leases().Delete(ctx, subnet, mac)
+	if h, known := a.db.View().HardwareByMAC(mac); err == nil && known {
+		a.engine.Observe(h, "", hardware.ReasonLeaseRevoked, l.Addr.String()+" in subnet "+subnet, 0, 0)
+	}
+	return l, true, err
 }
