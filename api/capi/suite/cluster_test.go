@@ -215,6 +215,7 @@ func TestRackstrapCluster(t *testing.T) {
 	twoAppliances(t, s)
 	capacity(s)
 	paused(t, s)
+	handedOver(t, s)
 	deletion(t, s)
 }
 
@@ -295,33 +296,71 @@ func paused(t *testing.T, s *clusters) {
 	})
 }
 
-// The Secret is changed for another one, and the cluster deleted, while a machine has a
-// claim that only the first one's token can end: both Secrets stay, and go with it.
-func deletion(t *testing.T, s *clusters) {
-	finalizers := func(name string) string {
-		x := new(corev1.Secret)
-		if err := s.Get("default", name, x); err != nil {
-			return err.Error()
-		}
-		return strings.Join(x.Finalizers, " ")
-	}
-	s.Apply(`
+// claim makes a RackstrapMachine of a cluster with a claim by the token of a Secret, and
+// waits until the cluster knows it. There is one at a time.
+func (s *clusters) claim(cluster, secret string) {
+	s.Helper()
+	s.Apply(fmt.Sprintf(`
 apiVersion: infrastructure.cluster.x-k8s.io/v1beta1
 kind: RackstrapMachine
-metadata: {name: m, namespace: default, labels: {cluster.x-k8s.io/cluster-name: c1}}
-spec: {image: {name: node}, claimID: none, appliance: {secretRef: {name: mine}}}
-`)
+metadata: {name: m, namespace: default, labels: {cluster.x-k8s.io/cluster-name: %s}}
+spec: {image: {name: node}, claimID: none, appliance: {secretRef: {name: %s}}}
+`, cluster, secret))
 	s.Eventually("the machine counts", func() error {
 		c := new(infrav1.RackstrapCluster)
-		if err := s.Get("default", "c1", c); err != nil || ptr.Deref(c.Status.Machines, 0) != 1 {
+		if err := s.Get("default", cluster, c); err != nil || ptr.Deref(c.Status.Machines, 0) != 1 {
 			return fmt.Errorf("%w, %v", err, c.Status.Machines)
 		}
 		return nil
 	})
+}
+
+// unclaim ends what claim made.
+func (s *clusters) unclaim() {
+	s.Helper()
+	s.Kubectl("patch", "rackstrapmachine", "m", "--type=merge", "-p", `{"metadata":{"finalizers":null}}`)
+	s.Kubectl("delete", "rackstrapmachine", "m")
+}
+
+// finalizers are those of a Secret.
+func (s *clusters) finalizers(name string) string {
+	x := new(corev1.Secret)
+	if err := s.Get("default", name, x); err != nil {
+		return err.Error()
+	}
+	return strings.Join(x.Finalizers, " ")
+}
+
+// A cluster that was ours is somebody else's now, and is deleted: what we put on it and
+// on its Secret to keep them stays until no claim needs them, and goes then.
+func handedOver(t *testing.T, s *clusters) {
+	s.claim("far", "far")
+	s.Kubectl("annotate", "rackstrapcluster", "far", "cluster.x-k8s.io/managed-by=somebody")
+	s.Kubectl("delete", "--wait=false", "rackstrapcluster", "far")
+	s.says("far", clusterv1.ReadyCondition, infrav1.WaitingForMachinesReason, ": m")
+	if f := s.finalizers("far"); f != infrav1.SecretFinalizer {
+		t.Errorf("the Secret that a claim needs: %s", f)
+	}
+	s.unclaim()
+	s.Eventually("it is gone", func() error {
+		if err := s.Get("default", "far", new(infrav1.RackstrapCluster)); !apierrors.IsNotFound(err) {
+			return fmt.Errorf("still there: %w", err)
+		}
+		return nil
+	})
+	if f := s.finalizers("far"); f != "" {
+		t.Errorf("the Secret of a cluster that is gone: %s", f)
+	}
+}
+
+// The Secret is changed for another one, and the cluster deleted, while a machine has a
+// claim that only the first one's token can end: both Secrets stay, and go with it.
+func deletion(t *testing.T, s *clusters) {
+	s.claim("c1", "mine")
 	s.Kubectl("patch", "rackstrapcluster", "c1", "--type=merge", "-p", `{"spec":{"appliance":{"secretRef":{"name":"`+suite.Secret+`"}}}}`)
 	s.Eventually("both Secrets are kept", func() error {
 		for _, name := range []string{"mine", suite.Secret} {
-			if f := finalizers(name); f != infrav1.SecretFinalizer {
+			if f := s.finalizers(name); f != infrav1.SecretFinalizer {
 				return fmt.Errorf("%s: %s", name, f)
 			}
 		}
@@ -331,11 +370,10 @@ spec: {image: {name: node}, claimID: none, appliance: {secretRef: {name: mine}}}
 		s.Kubectl("delete", "--wait=false", what)
 	}
 	s.says("c1", clusterv1.ReadyCondition, infrav1.WaitingForMachinesReason, ": m")
-	if f := finalizers("mine"); f != infrav1.SecretFinalizer {
+	if f := s.finalizers("mine"); f != infrav1.SecretFinalizer {
 		t.Errorf("the Secret that a claim needs: %s", f)
 	}
-	s.Kubectl("patch", "rackstrapmachine", "m", "--type=merge", "-p", `{"metadata":{"finalizers":null}}`)
-	s.Kubectl("delete", "rackstrapmachine", "m")
+	s.unclaim()
 	s.Eventually("all is gone", func() error {
 		for name, err := range map[string]error{
 			"cluster": s.Get("default", "c1", new(infrav1.RackstrapCluster)),

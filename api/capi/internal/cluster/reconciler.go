@@ -46,14 +46,14 @@ func (r *Reconciler) Reconcile(ctx context.Context, rq ctrl.Request) (result ctr
 	if err := r.Get(ctx, rq.NamespacedName, obj); err != nil {
 		return ctrl.Result{}, client.IgnoreNotFound(err)
 	}
-	if contract.ExternallyManaged(obj) || contract.Moved(obj) {
-		return ctrl.Result{}, nil
+	deleting := !obj.DeletionTimestamp.IsZero()
+	if contract.Moved(obj) || contract.ExternallyManaged(obj) && !(deleting && controllerutil.ContainsFinalizer(obj, infrav1.ClusterFinalizer)) {
+		return ctrl.Result{}, nil // one that was ours once goes as ours do: nobody else takes our finalizers off
 	}
 	owner, err := contract.OwnerCluster(ctx, r.Client, obj)
 	if err != nil {
 		return ctrl.Result{}, err
 	}
-	deleting := !obj.DeletionTimestamp.IsZero()
 	if owner == nil && !deleting {
 		return ctrl.Result{}, nil // the Cluster API sets the owner, which wakes us
 	}
