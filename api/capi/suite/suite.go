@@ -207,6 +207,14 @@ func (s *Suite) add(ctx context.Context, spec sim.Spec) (*sim.Machine, error) {
 	return m, err
 }
 
+// AddImage adds an image to the appliance, of Debian 12 and a version of Kubernetes.
+func (s *Suite) AddImage(name, kubernetes string) {
+	s.Helper()
+	if err := s.upload(s.Context(), name, kubernetes); err != nil {
+		s.Fatal(err)
+	}
+}
+
 // upload adds an image that is just large enough to be one.
 func (s *Suite) upload(ctx context.Context, name, kubernetes string) error {
 	image := make([]byte, 1<<20)
@@ -260,6 +268,16 @@ func (s *Suite) token(ctx context.Context, a *client.Client, port string) (map[s
 
 // Connection is the data of the Secret with the appliance's connection.
 func (s *Suite) Connection() map[string]string { return maps.Clone(s.secret) }
+
+// Shipped is a file of deploy/capi.
+func (s *Suite) Shipped(name string) string {
+	s.Helper()
+	b, err := os.ReadFile(filepath.Join(s.bin.Source, "deploy/capi", name))
+	if err != nil {
+		s.Fatal(err)
+	}
+	return string(b)
+}
 
 // Machine is a simulated machine by the name of its Hardware.
 func (s *Suite) Machine(name string) *sim.Machine {
