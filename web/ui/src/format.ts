@@ -5,7 +5,8 @@ const binary = ["B", "KiB", "MiB", "GiB", "TiB"];
 
 function scaled(n: number, step: number, units: string[]): string {
   let i = 0;
-  while (n >= step && i < units.length - 1) {
+  // what would be rounded to 1000 is 1 of the next unit
+  while (Math.round(n) >= (i === 0 ? step : Math.min(step, 1000)) && i < units.length - 1) {
     n /= step;
     i++;
   }
