@@ -17,6 +17,8 @@ func (a *app) versionCommand() *cobra.Command {
 				Client      string `json:"client"`
 				Daemon      string `json:"daemon,omitempty"`
 				Fingerprint string `json:"fingerprint,omitempty"`
+				// Installation is the first part of every provider id.
+				Installation string `json:"installation,omitempty"`
 			}{Client: a.Version}
 			c := a.client()
 			defer c.Close()
@@ -25,7 +27,7 @@ func (a *app) versionCommand() *cobra.Command {
 			if err != nil && !errors.As(err, &u) {
 				return err
 			}
-			v.Daemon, v.Fingerprint = info.Version, info.Fingerprint
+			v.Daemon, v.Fingerprint, v.Installation = info.Version, info.Fingerprint, info.Installation
 			if done, err := a.printValue(v); done {
 				return err
 			}
@@ -35,6 +37,9 @@ func (a *app) versionCommand() *cobra.Command {
 			text := fmt.Sprintf("rackstrap %s\ndaemon    %s\n", v.Client, v.Daemon)
 			if v.Fingerprint != "" {
 				text += "https     sha256 " + v.Fingerprint + "\n"
+			}
+			if v.Installation != "" {
+				text += "id        " + v.Installation + "\n"
 			}
 			_, err = fmt.Fprint(a.Out, text)
 			return err
