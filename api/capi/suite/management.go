@@ -196,22 +196,37 @@ func (m *Management) StartProvider(flags ...string) {
 	}
 }
 
-func (m *Management) startProvider(ctx context.Context, flags []string) error {
+// StartProviderAs starts one more of our provider, which Plane.Kill and Plane.Restart know
+// by name.
+func (m *Management) StartProviderAs(name string, flags ...string) {
+	m.s.Helper()
+	if _, _, err := m.runProvider(m.s.Context(), name, flags); err != nil {
+		m.s.Fatal(err)
+	}
+	m.s.Cleanup(func() { m.s.dump(name, m.Plane.LogPath(name)) })
+}
+
+func (m *Management) startProvider(ctx context.Context, flags []string) (err error) {
+	m.Metrics, m.health, err = m.runProvider(ctx, Provider, flags)
+	return err
+}
+
+func (m *Management) runProvider(ctx context.Context, name string, flags []string) (metrics, health string, err error) {
 	user, groups := kube.ServiceAccountUser(providerNamespace, providerAccount)
 	conf, err := m.Plane.WriteKubeconfig(user, groups...)
 	if err != nil {
-		return err
+		return "", "", err
 	}
-	for _, addr := range []*string{&m.Metrics, &m.health} {
+	for _, addr := range []*string{&metrics, &health} {
 		port, err := m.Plane.FreePort(ctx)
 		if err != nil {
-			return err
+			return "", "", err
 		}
 		*addr = net.JoinHostPort("127.0.0.1", strconv.Itoa(port))
 	}
-	return m.Plane.Run(ctx, kube.Process{
-		Name: Provider, Path: m.s.bin.Provider, Ready: "http://" + m.health + "/readyz",
-		Args: append([]string{"--kubeconfig=" + conf, "--metrics-address=" + m.Metrics, "--health-address=" + m.health, "--verbose"}, flags...),
+	return metrics, health, m.Plane.Run(ctx, kube.Process{
+		Name: name, Path: m.s.bin.Provider, Ready: "http://" + health + "/readyz",
+		Args: append([]string{"--kubeconfig=" + conf, "--metrics-address=" + metrics, "--health-address=" + health, "--verbose"}, flags...),
 	})
 }
 

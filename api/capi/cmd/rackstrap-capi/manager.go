@@ -17,17 +17,16 @@ import (
 	"k8s.io/klog/v2"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 	ipamv1 "sigs.k8s.io/cluster-api/api/ipam/v1beta2"
-	"sigs.k8s.io/cluster-api/util/predicates"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller"
 	"sigs.k8s.io/controller-runtime/pkg/healthz"
 	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
-	"sigs.k8s.io/controller-runtime/pkg/predicate"
 
 	"github.com/rackstrap/rackstrap/api/capi/internal/appliance"
 	"github.com/rackstrap/rackstrap/api/capi/internal/cluster"
+	"github.com/rackstrap/rackstrap/api/capi/internal/contract"
 	"github.com/rackstrap/rackstrap/api/capi/internal/machine"
 	"github.com/rackstrap/rackstrap/api/capi/internal/node"
 	"github.com/rackstrap/rackstrap/api/capi/internal/remediation"
@@ -113,17 +112,16 @@ func (o *options) run(ctx context.Context) error {
 		return err
 	}
 	inventory := &appliance.Inventory{}
-	filter := predicates.ResourceHasFilterLabel(s, log, o.watchFilter)
 	opts := controller.Options{MaxConcurrentReconciles: o.concurrency}
 	machines := &machine.Reconciler{Client: m.GetClient(), Appliances: pool}
-	for name, setup := range map[string]func(context.Context, ctrl.Manager, predicate.Predicate, controller.Options) error{
+	for name, setup := range map[string]func(context.Context, ctrl.Manager, contract.Filter, controller.Options) error{
 		"cluster":     (&cluster.Reconciler{Client: m.GetClient(), Appliances: pool, Inventory: inventory}).Setup,
 		"machine":     machines.Setup,
 		"node":        (&node.Reconciler{Client: m.GetClient()}).Setup,
 		"template":    (&template.Reconciler{Client: m.GetClient(), Appliances: pool, Inventory: inventory}).Setup,
 		"remediation": (&remediation.Reconciler{Client: m.GetClient(), Appliances: pool, Install: machines.Request}).Setup,
 	} {
-		if err := setup(ctx, m, filter, opts); err != nil {
+		if err := setup(ctx, m, contract.Filter(o.watchFilter), opts); err != nil {
 			return fmt.Errorf("%s: %w", name, err)
 		}
 	}

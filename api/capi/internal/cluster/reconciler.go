@@ -38,6 +38,8 @@ type Reconciler struct {
 	client.Client
 	Appliances *appliance.Pool
 	Inventory  *appliance.Inventory
+
+	filter contract.Filter
 }
 
 // Reconcile brings one RackstrapCluster closer to its spec.
@@ -47,7 +49,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, rq ctrl.Request) (result ctr
 		return ctrl.Result{}, client.IgnoreNotFound(err)
 	}
 	deleting := !obj.DeletionTimestamp.IsZero()
-	if contract.Moved(obj) || contract.ExternallyManaged(obj) && !(deleting && controllerutil.ContainsFinalizer(obj, infrav1.ClusterFinalizer)) {
+	if !r.filter.Takes(obj) || contract.Moved(obj) || contract.ExternallyManaged(obj) && !(deleting && controllerutil.ContainsFinalizer(obj, infrav1.ClusterFinalizer)) {
 		return ctrl.Result{}, nil // one that was ours once goes as ours do: nobody else takes our finalizers off
 	}
 	owner, err := contract.OwnerCluster(ctx, r.Client, obj)

@@ -14,16 +14,17 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/predicate"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
+	"github.com/rackstrap/rackstrap/api/capi/internal/contract"
 	infrav1 "github.com/rackstrap/rackstrap/api/capi/v1beta1"
 )
 
-// Setup registers the reconciler. filter is what all controllers leave out.
-func (r *Reconciler) Setup(_ context.Context, m ctrl.Manager, filter predicate.Predicate, o controller.Options) error {
+// Setup registers the reconciler, for the objects that filter takes.
+func (r *Reconciler) Setup(_ context.Context, m ctrl.Manager, filter contract.Filter, o controller.Options) error {
+	r.filter = filter
 	return ctrl.NewControllerManagedBy(m).
-		For(&infrav1.RackstrapCluster{}).
+		For(&infrav1.RackstrapCluster{}, builder.WithPredicates(filter.Predicate())).
 		Watches(&clusterv1.Cluster{}, handler.EnqueueRequestsFromMapFunc(fromCluster), builder.WithPredicates(clusterChanged())).
 		Watches(&infrav1.RackstrapMachine{}, handler.EnqueueRequestsFromMapFunc(r.fromMachine), builder.WithPredicates(claimChanged())).
-		WithEventFilter(filter).
 		WithOptions(o).
 		Complete(r)
 }

@@ -21,6 +21,7 @@ import (
 	"sigs.k8s.io/cluster-api/util/paused"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/handler"
+	"sigs.k8s.io/controller-runtime/pkg/predicate"
 )
 
 // Object is one of our kinds that has conditions.
@@ -28,6 +29,20 @@ type Object interface {
 	client.Object
 	conditions.Setter
 }
+
+// Filter is the value that the label cluster.x-k8s.io/watch-filter of our objects must have
+// for us to look at them; empty: whatever it is. Only our own kinds are asked for it: what
+// wakes us, such as a Machine or a Cluster, is everybody's.
+type Filter string
+
+// Takes reports whether we look at obj.
+func (f Filter) Takes(obj client.Object) bool {
+	return f == "" || obj.GetLabels()[clusterv1.WatchLabel] == string(f)
+}
+
+// Predicate lets through what we look at. It keeps events out of a queue; what comes into
+// it by way of another object, or by an event of an appliance, is judged with Takes.
+func (f Filter) Predicate() predicate.Predicate { return predicate.NewPredicateFuncs(f.Takes) }
 
 // OwnerMachine is the Machine that owns obj, nil where there is none, or none yet.
 func OwnerMachine(ctx context.Context, c client.Client, obj client.Object) (*clusterv1.Machine, error) {

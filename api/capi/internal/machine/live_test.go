@@ -3,6 +3,7 @@ package machine_test
 import (
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 	"testing"
@@ -35,23 +36,30 @@ func start(t *testing.T, o suite.Options) *live {
 // cluster makes a Cluster whose RackstrapCluster is ready.
 func (l *live) cluster(name string) {
 	l.Helper()
+	l.make("default", name, nil)
+	l.provisioned(name)
+}
+
+// make makes a Cluster and its RackstrapCluster, with more labels.
+func (l *live) make(namespace, name string, labels map[string]string) {
+	l.Helper()
 	l.Apply(fmt.Sprintf(`
 apiVersion: cluster.x-k8s.io/v1beta2
 kind: Cluster
-metadata: {name: %[1]s, namespace: default}
+metadata: {name: %[1]s, namespace: %[2]s}
 spec:
   infrastructureRef: {apiGroup: infrastructure.cluster.x-k8s.io, kind: RackstrapCluster, name: %[1]s}
-`, name))
+`, name, namespace))
 	c := new(clusterv1.Cluster)
-	l.must(l.Get("default", name, c))
+	l.must(l.Get(namespace, name, c))
 	infra := &infrav1.RackstrapCluster{ObjectMeta: metav1.ObjectMeta{
-		Name: name, Namespace: "default", Labels: map[string]string{clusterv1.ClusterNameLabel: name},
+		Name: name, Namespace: namespace, Labels: map[string]string{clusterv1.ClusterNameLabel: name},
 		OwnerReferences: []metav1.OwnerReference{{APIVersion: clusterv1.GroupVersion.String(), Kind: "Cluster", Name: name, UID: c.UID}},
 	}}
+	maps.Copy(infra.Labels, labels)
 	infra.Spec.ControlPlaneEndpoint = infrav1.APIEndpoint{Host: "10.77.255.10", Port: 6443}
 	infra.Spec.Appliance.SecretRef.Name = suite.Secret
 	l.must(l.Client.Create(l.Context(), infra))
-	l.provisioned(name)
 }
 
 // provisioned waits for the RackstrapCluster, and tells its Cluster so.

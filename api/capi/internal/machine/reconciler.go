@@ -10,7 +10,6 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	kerrors "k8s.io/apimachinery/pkg/util/errors"
 	"k8s.io/client-go/tools/events"
-	"k8s.io/client-go/util/workqueue"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 	ipamv1 "sigs.k8s.io/cluster-api/api/ipam/v1beta2"
 	ctrl "sigs.k8s.io/controller-runtime"
@@ -22,7 +21,6 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/handler"
 	"sigs.k8s.io/controller-runtime/pkg/predicate"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
-	"sigs.k8s.io/controller-runtime/pkg/source"
 
 	"github.com/rackstrap/rackstrap/api/capi/internal/appliance"
 	"github.com/rackstrap/rackstrap/api/capi/internal/contract"
@@ -48,25 +46,23 @@ type Reconciler struct {
 	// live reads what a cache may not show yet.
 	live     client.Reader
 	recorder events.EventRecorder
-	places   places
+	filter   contract.Filter
+	places   appliance.Places
 	spreading
 }
 
-// Setup registers the reconciler. filter is what all controllers leave out.
-func (r *Reconciler) Setup(_ context.Context, m ctrl.Manager, filter predicate.Predicate, o controller.Options) error {
-	r.live, r.recorder = m.GetAPIReader(), m.GetEventRecorder("rackstrapmachine")
-	r.Appliances.Listen(r.places.wake)
+// Setup registers the reconciler, for the objects that filter takes.
+func (r *Reconciler) Setup(_ context.Context, m ctrl.Manager, filter contract.Filter, o controller.Options) error {
+	r.live, r.recorder, r.filter = m.GetAPIReader(), m.GetEventRecorder("rackstrapmachine"), filter
+	r.Appliances.Listen(r.places.Wake)
 	return ctrl.NewControllerManagedBy(m).
-		For(&infrav1.RackstrapMachine{}, builder.WithPredicates(changes())).
+		For(&infrav1.RackstrapMachine{}, builder.WithPredicates(filter.Predicate(), changes())).
 		Owns(&ipamv1.IPAddressClaim{}).
 		Watches(&clusterv1.Machine{}, handler.EnqueueRequestsFromMapFunc(contract.MachineToInfrastructure(infrav1.GroupVersion().WithKind("RackstrapMachine")))).
 		Watches(&clusterv1.Cluster{}, handler.EnqueueRequestsFromMapFunc(r.ofCluster), builder.WithPredicates(clusterChanges())).
 		Watches(&infrav1.RackstrapCluster{}, handler.EnqueueRequestsFromMapFunc(r.ofCluster), builder.WithPredicates(predicate.GenerationChangedPredicate{})).
-		WatchesRawSource(source.TypedFunc[reconcile.Request](func(_ context.Context, q workqueue.TypedRateLimitingInterface[reconcile.Request]) error {
-			r.places.start(q)
-			return nil
-		})).
-		WithEventFilter(filter).WithOptions(o).Complete(r)
+		WatchesRawSource(r.places.Source()).
+		WithOptions(o).Complete(r)
 }
 
 // changes lets through what is not only our own report: whoever wakes up at what it
@@ -121,11 +117,15 @@ func (r *Reconciler) ofCluster(ctx context.Context, o client.Object) []reconcile
 func (r *Reconciler) Reconcile(ctx context.Context, rq ctrl.Request) (_ ctrl.Result, reterr error) {
 	obj := new(infrav1.RackstrapMachine)
 	if err := r.Get(ctx, rq.NamespacedName, obj); err != nil {
-		r.places.drop(rq)
+		r.places.Drop(rq)
 		if apierrors.IsNotFound(err) {
 			err = ipam.Orphans(ctx, r.Client, rq.NamespacedName)
 		}
 		return ctrl.Result{}, err
+	}
+	if !r.filter.Takes(obj) {
+		r.places.Drop(rq)
+		return ctrl.Result{}, nil
 	}
 	if contract.Moved(obj) {
 		return ctrl.Result{}, nil // also no finalizer, which clusterctl would not see any more

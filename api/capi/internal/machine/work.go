@@ -86,7 +86,7 @@ func (w *work) do(ctx, asking context.Context, d decision) (*decision, error) {
 			return nil, err
 		}
 		w.app = app
-		w.places.put(w.rq, place{secret: app.Secret})
+		w.places.Put(w.rq, appliance.Place{Secret: app.Secret})
 		if err := app.Spared(); err != nil {
 			return nil, err
 		}
@@ -193,7 +193,7 @@ func (w *work) look(ctx context.Context) error {
 	if s.hardware != nil && s.hardware.Meta.UID != s.claim.Status.UID {
 		s.hardware = nil // another machine has its name now
 	}
-	w.places.put(w.rq, place{secret: w.app.Secret, hardware: s.claim.Status.Hardware})
+	w.places.Put(w.rq, appliance.Place{Secret: w.app.Secret, Hardware: s.claim.Status.Hardware})
 	if s.hardware != nil && w.object.DeletionTimestamp.IsZero() {
 		if s.install, err = w.lookInstall(ctx, s.hardware); err != nil {
 			return err
@@ -474,6 +474,6 @@ func (w *work) letGo(ctx context.Context) error {
 			return err
 		}
 	}
-	w.places.drop(w.rq)
+	w.places.Drop(w.rq)
 	return nil
 }

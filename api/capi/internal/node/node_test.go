@@ -23,7 +23,6 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller"
 	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
-	"sigs.k8s.io/controller-runtime/pkg/predicate"
 
 	"github.com/rackstrap/rackstrap/api/capi/internal/node"
 	infrav1 "github.com/rackstrap/rackstrap/api/capi/v1beta1"
@@ -71,7 +70,7 @@ func run(t *testing.T, cfg *rest.Config) client.Client {
 	m, err := ctrl.NewManager(cfg, ctrl.Options{Scheme: s, Metrics: metricsserver.Options{BindAddress: "0"}})
 	must(t, err)
 	r := &node.Reconciler{Client: m.GetClient()}
-	must(t, r.Setup(t.Context(), m, predicate.Funcs{}, controller.Options{}))
+	must(t, r.Setup(t.Context(), m, "", controller.Options{}))
 	ctx, cancel := context.WithCancel(t.Context())
 	done := make(chan error, 1)
 	go func() { done <- m.Start(ctx) }()

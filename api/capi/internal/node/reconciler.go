@@ -17,10 +17,10 @@ import (
 	"k8s.io/utils/ptr"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/builder"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller"
 	"sigs.k8s.io/controller-runtime/pkg/handler"
-	"sigs.k8s.io/controller-runtime/pkg/predicate"
 
 	"github.com/rackstrap/rackstrap/api/capi/internal/contract"
 	infrav1 "github.com/rackstrap/rackstrap/api/capi/v1beta1"
@@ -36,17 +36,18 @@ type Reconciler struct {
 
 	clusters clusters
 	recorder events.EventRecorder
+	filter   contract.Filter
 
 	mu   sync.Mutex
 	told map[client.ObjectKey]string // the last trouble that an event was made of
 }
 
-// Setup registers the reconciler. filter is what all controllers leave out.
-func (r *Reconciler) Setup(_ context.Context, m ctrl.Manager, filter predicate.Predicate, o controller.Options) error {
-	r.clusters.reader, r.recorder = m.GetAPIReader(), m.GetEventRecorder("rackstrapmachine-node")
-	return ctrl.NewControllerManagedBy(m).Named("node").For(&infrav1.RackstrapMachine{}).
+// Setup registers the reconciler, for the objects that filter takes.
+func (r *Reconciler) Setup(_ context.Context, m ctrl.Manager, filter contract.Filter, o controller.Options) error {
+	r.clusters.reader, r.recorder, r.filter = m.GetAPIReader(), m.GetEventRecorder("rackstrapmachine-node"), filter
+	return ctrl.NewControllerManagedBy(m).Named("node").For(&infrav1.RackstrapMachine{}, builder.WithPredicates(filter.Predicate())).
 		Watches(&clusterv1.Machine{}, handler.EnqueueRequestsFromMapFunc(contract.MachineToInfrastructure(infrav1.GroupVersion().WithKind("RackstrapMachine")))).
-		WithEventFilter(filter).WithOptions(o).Complete(r)
+		WithOptions(o).Complete(r)
 }
 
 // Reconcile looks for the Node of one machine, as long as its Machine has none.
@@ -58,7 +59,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, rq ctrl.Request) (ctrl.Resul
 		}
 		return ctrl.Result{}, client.IgnoreNotFound(err)
 	}
-	if !o.DeletionTimestamp.IsZero() || o.Spec.ProviderID == "" || !ptr.Deref(o.Status.Initialization.Provisioned, false) {
+	if !r.filter.Takes(o) || !o.DeletionTimestamp.IsZero() || o.Spec.ProviderID == "" || !ptr.Deref(o.Status.Initialization.Provisioned, false) {
 		return ctrl.Result{}, nil
 	}
 	m, err := contract.OwnerMachine(ctx, r.Client, o)

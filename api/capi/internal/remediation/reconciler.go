@@ -14,10 +14,10 @@ import (
 	"k8s.io/utils/ptr"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/builder"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller"
 	"sigs.k8s.io/controller-runtime/pkg/handler"
-	"sigs.k8s.io/controller-runtime/pkg/predicate"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"github.com/rackstrap/rackstrap/api"
@@ -28,8 +28,11 @@ import (
 )
 
 const (
-	// again is when a remediation that goes on is looked at at the latest.
-	again = 30 * time.Second
+	// again is when a remediation that goes on is looked at at the latest, in case that an
+	// event was missed.
+	again = 2 * time.Minute
+	// soon is when an appliance is asked again that did not answer, or refused an install.
+	soon = 30 * time.Second
 	// within is how long the appliance may take for one look.
 	within = 45 * time.Second
 	// letGo is how long a deletion waits for a machine to be switched on again.
@@ -51,17 +54,21 @@ type Reconciler struct {
 	// is not begun twice.
 	live     client.Reader
 	recorder events.EventRecorder
+	filter   contract.Filter
+	places   appliance.Places
 	started  time.Time
 }
 
-// Setup registers the reconciler. filter is what all controllers leave out.
-func (r *Reconciler) Setup(_ context.Context, m ctrl.Manager, filter predicate.Predicate, o controller.Options) error {
-	r.live, r.recorder, r.started = m.GetAPIReader(), m.GetEventRecorder("rackstrapremediation"), time.Now()
-	return ctrl.NewControllerManagedBy(m).For(&infrav1.RackstrapRemediation{}).
+// Setup registers the reconciler, for the objects that filter takes.
+func (r *Reconciler) Setup(_ context.Context, m ctrl.Manager, filter contract.Filter, o controller.Options) error {
+	r.live, r.recorder, r.filter, r.started = m.GetAPIReader(), m.GetEventRecorder("rackstrapremediation"), filter, time.Now()
+	r.Appliances.Listen(r.places.Wake)
+	return ctrl.NewControllerManagedBy(m).For(&infrav1.RackstrapRemediation{}, builder.WithPredicates(filter.Predicate())).
 		Watches(&clusterv1.Machine{}, handler.EnqueueRequestsFromMapFunc(r.ofMachine)).
 		Watches(&infrav1.RackstrapMachine{}, handler.EnqueueRequestsFromMapFunc(r.ofInfra)).
 		Watches(&clusterv1.Cluster{}, handler.EnqueueRequestsFromMapFunc(r.ofCluster)).
-		WithEventFilter(filter).WithOptions(o).Complete(r)
+		WatchesRawSource(r.places.Source()).
+		WithOptions(o).Complete(r)
 }
 
 // ofMachine is the remediation of a Machine: it has its name.
@@ -99,7 +106,12 @@ func (r *Reconciler) ofCluster(ctx context.Context, o client.Object) []reconcile
 func (r *Reconciler) Reconcile(ctx context.Context, rq ctrl.Request) (ctrl.Result, error) {
 	obj := new(infrav1.RackstrapRemediation)
 	if err := r.live.Get(ctx, rq.NamespacedName, obj); err != nil {
+		r.places.Drop(rq)
 		return ctrl.Result{}, client.IgnoreNotFound(err)
+	}
+	if !r.filter.Takes(obj) {
+		r.places.Drop(rq)
+		return ctrl.Result{}, nil
 	}
 	if contract.Moved(obj) {
 		return ctrl.Result{}, nil

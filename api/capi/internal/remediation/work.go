@@ -10,6 +10,7 @@ import (
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"github.com/rackstrap/rackstrap/api"
 	"github.com/rackstrap/rackstrap/api/capi/internal/appliance"
@@ -62,9 +63,9 @@ func (r *Reconciler) run(ctx context.Context, v *looking) (decision, error) {
 		if reason == "" {
 			return d, err
 		}
-		return decision{reason: reason, message: message, again: again}, nil
+		return decision{reason: reason, message: message, again: soon}, nil
 	}
-	return decision{again: again}, nil
+	return decision{again: soon}, nil
 }
 
 // look reads the Hardware, and the install that we asked for.
@@ -75,6 +76,8 @@ func (r *Reconciler) look(ctx context.Context, v *looking) error {
 			return err
 		}
 	}
+	rq := reconcile.Request{NamespacedName: client.ObjectKeyFromObject(v.object)}
+	r.places.Put(rq, appliance.Place{Secret: v.app.Secret})
 	v.looked, v.hardware, v.install = true, nil, nil
 	claim, err := found(v.app.Claims.Get(ctx, v.infra.Spec.ClaimID))
 	if err != nil || claim == nil || !claim.Status.Ended.IsZero() {
@@ -84,6 +87,7 @@ func (r *Reconciler) look(ctx context.Context, v *looking) error {
 	if err != nil || h == nil || h.Meta.UID != claim.Status.UID {
 		return err
 	}
+	r.places.Put(rq, appliance.Place{Secret: v.app.Secret, Hardware: h.Meta.Name})
 	v.hardware = h
 	v.install, err = found(v.app.Workflows.Get(ctx, workflowName(v.object, v.infra.Spec.ClaimID)))
 	return err
@@ -102,7 +106,7 @@ func found[T any](x *T, err error) (*T, error) {
 func (r *Reconciler) reinstall(ctx context.Context, v *looking) (*decision, error) {
 	refused := func(why string) *decision {
 		d := waits(infrav1.RemediatingReason, "Hardware %s cannot be installed again now: %s", v.hardware.Meta.Name, why)
-		d.again = again
+		d.again = soon
 		return &d
 	}
 	rq, why, err := r.Install(ctx, v.app, v.infra, v.machine, v.hardware)
@@ -159,7 +163,7 @@ func (r *Reconciler) end(ctx context.Context, v *looking) (ctrl.Result, error) {
 				return ctrl.Result{}, err
 			}
 			if v.now.Sub(v.object.DeletionTimestamp.Time) < letGo {
-				return ctrl.Result{RequeueAfter: again}, nil
+				return ctrl.Result{RequeueAfter: soon}, nil
 			}
 			r.recorder.Eventf(v.object, nil, "Warning", reason, "Remediate", "nobody knows whether the machine is on: %s", message)
 		}

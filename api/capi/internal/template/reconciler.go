@@ -45,14 +45,16 @@ type Reconciler struct {
 	client.Client
 	Appliances *appliance.Pool
 	Inventory  *appliance.Inventory
+
+	filter contract.Filter
 }
 
-// Setup registers the reconciler. filter is what all controllers leave out.
-func (r *Reconciler) Setup(_ context.Context, m ctrl.Manager, filter predicate.Predicate, o controller.Options) error {
+// Setup registers the reconciler, for the objects that filter takes.
+func (r *Reconciler) Setup(_ context.Context, m ctrl.Manager, filter contract.Filter, o controller.Options) error {
+	r.filter = filter
 	return ctrl.NewControllerManagedBy(m).
-		For(&infrav1.RackstrapMachineTemplate{}).
+		For(&infrav1.RackstrapMachineTemplate{}, builder.WithPredicates(filter.Predicate())).
 		Watches(&clusterv1.Cluster{}, handler.EnqueueRequestsFromMapFunc(r.fromCluster), builder.WithPredicates(clusterChanged())).
-		WithEventFilter(filter).
 		WithOptions(o).
 		Complete(r)
 }
@@ -112,7 +114,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, rq ctrl.Request) (result ctr
 	if err := r.Get(ctx, rq.NamespacedName, obj); err != nil {
 		return ctrl.Result{}, client.IgnoreNotFound(err)
 	}
-	if !obj.DeletionTimestamp.IsZero() || ofClass(obj) {
+	if !r.filter.Takes(obj) || !obj.DeletionTimestamp.IsZero() || ofClass(obj) {
 		return ctrl.Result{}, nil
 	}
 	cluster, err := r.cluster(ctx, obj)
