@@ -70,6 +70,9 @@ func (s *Server) answer(ctx context.Context, j *job, gone *losses) (parked bool)
 			return true
 		}
 	}
+	if reason == "" {
+		reason, detail = s.taken(&c, j, &p, now)
+	}
 	o := Observation{MAC: c.MAC, Hardware: p.UID(), Firmware: c.Firmware}
 	if reason != "" {
 		s.tell(&c, j, &p, o, Decision{Reason: reason, Detail: detail})
@@ -109,6 +112,9 @@ func (s *Server) answer(ctx context.Context, j *job, gone *losses) (parked bool)
 	}
 	if d.Reply != nil {
 		s.send(&c, j, &p, &d, now)
+		if p.Denied != "" && d.Type() == dhcpv4.MessageTypeNak {
+			s.surrender(store, &c, &p, now)
+		}
 	}
 	s.tell(&c, j, &p, o, d)
 	return false

@@ -52,8 +52,12 @@ func (s *Server) pool(n *hardware.Subnet, now time.Time) *pool {
 	}
 	p := newPool(&n.Spec)
 	for _, l := range s.Leases.List() {
-		if l.Subnet == name {
-			p.set(l.MAC, &l, true, now)
+		if l.Subnet != name {
+			continue
+		}
+		p.set(l.MAC, &l, true, now)
+		if _, lends := p.lends(l.Addr); !lends && !l.Reservation && l.State(now) == hardware.LeaseActive {
+			p.strays[l.Addr] = append(p.strays[l.Addr], l.MAC)
 		}
 	}
 	s.pools.byName[name] = &subnetPool{p, n.Spec}
@@ -66,10 +70,11 @@ func sameGround(a, b *hardware.SubnetSpec) bool {
 		return true // the same record, as the View shares it
 	}
 	ground := func(s *hardware.SubnetSpec) hardware.SubnetSpec {
-		return hardware.SubnetSpec{
-			Prefix: s.Prefix, Gateway: s.Gateway, Advertise: s.Advertise, DNS: s.DNS, NTP: s.NTP, Routes: s.Routes,
-			Pool: &hardware.Pool{Ranges: s.Pool.Ranges, Exclude: s.Pool.Exclude},
+		out := hardware.SubnetSpec{Prefix: s.Prefix, Gateway: s.Gateway, Advertise: s.Advertise, DNS: s.DNS, NTP: s.NTP, Routes: s.Routes}
+		if s.Pool != nil {
+			out.Pool = &hardware.Pool{Ranges: s.Pool.Ranges, Exclude: s.Pool.Exclude}
 		}
+		return out
 	}
 	return reflect.DeepEqual(ground(a), ground(b))
 }

@@ -50,6 +50,9 @@ type pool struct {
 	// way (reserved, or ours); since then.
 	barred      map[int]struct{}
 	barredSince time.Time
+	// strays are the clients that had a lease of an address that is not lent any more, when
+	// the pool was made.
+	strays map[netip.Addr][]hardware.MAC
 }
 
 // slot is one address that is lent, was lent or is offered.
@@ -80,8 +83,11 @@ type waiting struct {
 
 func newPool(spec *hardware.SubnetSpec) *pool {
 	p := &pool{
-		ranges: slices.Clone(spec.Pool.Ranges), slots: map[int]*slot{}, held: map[hardware.MAC]*slot{},
+		slots: map[int]*slot{}, held: map[hardware.MAC]*slot{}, strays: map[netip.Addr][]hardware.MAC{},
 		offered: map[hardware.MAC]*slot{}, shunned: map[*slot]struct{}{}, barred: map[int]struct{}{},
+	}
+	if spec.Pool != nil {
+		p.ranges = slices.Clone(spec.Pool.Ranges)
 	}
 	slices.SortFunc(p.ranges, func(a, b hardware.AddrRange) int { return a.From.Compare(b.From) })
 	n := 0
@@ -96,10 +102,12 @@ func newPool(spec *hardware.SubnetSpec) *pool {
 			p.size--
 		}
 	}
-	for _, x := range spec.Pool.Exclude {
-		if first, ok := p.index(x.From); ok {
-			for i := range x.Size() {
-				leaveOut(first + i)
+	if spec.Pool != nil {
+		for _, x := range spec.Pool.Exclude {
+			if first, ok := p.index(x.From); ok {
+				for i := range x.Size() {
+					leaveOut(first + i)
+				}
 			}
 		}
 	}

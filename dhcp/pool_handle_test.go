@@ -376,6 +376,121 @@ func TestLendOperator(t *testing.T) {
 	}
 }
 
+// TestReservedWhileLent: an address that is reserved for one machine while another one
+// uses it is given to nobody else until that one was told no, or has it no more.
+func TestReservedWhileLent(t *testing.T) {
+	t.Parallel()
+	discover := func(d *poolDesk) *dhcpv4.DHCPv4 { return d.send(packet(2, dhcpv4.MessageTypeDiscover)) }
+	renew := func(d *poolDesk, i int, a string) string {
+		return answer(d.send(packet(i, dhcpv4.MessageTypeRequest, uses(a))))
+	}
+	excluded := func(d *poolDesk, a string) {
+		n := *d.net
+		n.Spec.Pool = &hardware.Pool{Ranges: n.Spec.Pool.Ranges, Exclude: []hardware.AddrRange{mustRange(a)}}
+		d.net, d.view.Nets = &n, []*hardware.Subnet{&n}
+	}
+	renewal := func(d *poolDesk, a string) {
+		if got := renew(d, 1, a); got != "NAK" {
+			t.Errorf("the renewal of who has it: %s; %s", got, d.told())
+		}
+	}
+	expiry := func(d *poolDesk, _ string) { d.now = d.now.Add(10 * time.Minute) }
+	for name, tt := range map[string]struct {
+		before, end func(d *poolDesk, a string)
+	}{
+		"it is told no":                {nil, renewal},
+		"told no after a restart":      {func(d *poolDesk, _ string) { d.start(d.t, d.ledger) }, renewal},
+		"told no, and excluded":        {excluded, renewal},
+		"excluded, and its lease ends": {excluded, expiry},
+		"no pool any more, and its lease ends": {func(d *poolDesk, _ string) {
+			n := *d.net
+			n.Spec.Mode, n.Spec.Pool = hardware.ModeReservation, nil
+			d.net, d.view.Nets = &n, []*hardware.Subnet{&n}
+		}, expiry},
+		"its lease ends": {nil, expiry},
+		"it gives it back": {nil, func(d *poolDesk, a string) {
+			d.send(packet(1, dhcpv4.MessageTypeRelease, uses(a)))
+		}},
+		"it is revoked": {nil, func(d *poolDesk, _ string) {
+			if _, ok, err := d.Revoke(t.Context(), "lab", testMAC(1)); !ok || err != nil {
+				t.Errorf("revoke: %v, %v", ok, err)
+			}
+		}},
+		"it begins anew": {nil, func(d *poolDesk, _ string) { d.lease(1) }},
+	} {
+		d := newPoolDesk(t, []string{"10.77.0.100-10.77.0.109"}, 1, 2)
+		a, own := d.lease(1), d.lease(2)
+		d.view.Hardware[1] = SampleHardware("mb", testMAC(2).String(), a)
+		if tt.before != nil {
+			tt.before(d, a)
+		}
+		d.told()
+		if r := discover(d); r != nil {
+			t.Errorf("%s: DISCOVER: %s", name, answer(r))
+		}
+		select {
+		case o := <-d.ledger.Observations:
+			if o.Reason != hardware.ReasonAddressLent || !strings.Contains(o.Detail, testMAC(1).String()+" (m") ||
+				!strings.Contains(o.Detail, "rackstrap lease revoke --subnet lab "+testMAC(1).String()) {
+				t.Errorf("%s: %+v", name, o)
+			}
+		default:
+			t.Errorf("%s: nobody is told", name)
+		}
+		if got := renew(d, 2, own); got != "silence" { // it keeps what it has for so long
+			t.Errorf("%s: a renewal of its other address: %s", name, got)
+		}
+		if r := d.send(packet(2, dhcpv4.MessageTypeRequest, asks(a), selects("10.77.0.1"))); r != nil {
+			t.Errorf("%s: REQUEST: %s", name, answer(r))
+		}
+		if r := d.send(packet(2, dhcpv4.MessageTypeRequest, asks(own), selects("10.77.0.9"))); r != nil || !strings.HasSuffix(d.told(), "other-server") {
+			t.Errorf("%s: it takes another server's offer: %s", name, answer(r))
+		}
+		tt.end(d, a)
+		if got := d.lease(2); got != a {
+			t.Errorf("%s: it gets %s, %s is reserved", name, got, a)
+		}
+		if got := renew(d, 2, a); got != "ACK" {
+			t.Errorf("%s: its renewal: %s; %s", name, got, d.told())
+		}
+		if n := d.net.Spec; n.Mode == hardware.ModePool {
+			if got := d.lease(1); got == a {
+				t.Errorf("%s: both have %s", name, a)
+			}
+		}
+	}
+}
+
+// TestReservedWhileOffered: who was offered an address just now may be taking it.
+func TestReservedWhileOffered(t *testing.T) {
+	t.Parallel()
+	d := newPoolDesk(t, []string{"10.77.0.100-10.77.0.109"}, 1, 2)
+	a := d.send(packet(1, dhcpv4.MessageTypeDiscover)).YourIPAddr.String()
+	d.view.Hardware[1] = SampleHardware("mb", testMAC(2).String(), a)
+	d.told()
+	if r := d.send(packet(2, dhcpv4.MessageTypeDiscover)); r != nil || d.told() != "address-lent" {
+		t.Errorf("DISCOVER: %s", answer(r))
+	}
+	d.now = d.now.Add(offerTime)
+	if got := d.lease(2); got != a {
+		t.Errorf("it gets %s, %s is reserved", got, a)
+	}
+}
+
+// TestReservedForAnother: a reservation that goes from one record to another one, as when a
+// machine is replaced, is the record's to give.
+func TestReservedForAnother(t *testing.T) {
+	t.Parallel()
+	d := newPoolDesk(t, []string{"10.77.0.100-10.77.0.109"}, 1, 2)
+	d.view.Hardware[0] = SampleHardware("ma", testMAC(1).String(), "10.77.0.105")
+	a := d.lease(1)
+	d.view.Hardware[0] = SampleHardware("ma", testMAC(1).String(), "10.77.0.106")
+	d.view.Hardware[1] = SampleHardware("mb", testMAC(2).String(), a)
+	if got := d.lease(2); got != a {
+		t.Errorf("it gets %s, %s is reserved", got, a)
+	}
+}
+
 // When the disk refuses writes nothing is promised that a restart would not know.
 func TestLendDiskFails(t *testing.T) {
 	t.Parallel()

@@ -7,6 +7,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"sync/atomic"
 	"syscall"
 	"testing"
 	"time"
@@ -74,6 +75,81 @@ func TestPoolUdhcpc(t *testing.T) {
 	}
 	if l := <-n.ledger.Leases; l.Reservation || l.Hardware == "" || l.Addr != first {
 		t.Errorf("lease %+v", l)
+	}
+}
+
+// records are a View that the test exchanges.
+type records struct{ atomic.Pointer[dhcp.Records] }
+
+func (r *records) HardwareByMAC(m hardware.MAC) (*hardware.Hardware, bool) {
+	return r.Load().HardwareByMAC(m)
+}
+
+func (r *records) HardwareByAddress(a netip.Addr) (*hardware.Hardware, bool) {
+	return r.Load().HardwareByAddress(a)
+}
+
+func (r *records) Subnets() []*hardware.Subnet { return r.Load().Subnets() }
+
+// An address is reserved for one machine while another one uses it: each has one of its
+// own at every time, and both are right after the next renewal.
+func TestPoolReserved(t *testing.T) {
+	t.Parallel()
+	n := newHosts(t, "preserve", "udhcpc")
+	cfg, view, script := n.config(), new(records), script(t)
+	poolConfig(t, &cfg, true, poolRange)
+	had := cfg.View.(*dhcp.Records)
+	view.Store(had)
+	cfg.View = view
+	n.serve(cfg)
+	run := func(at *lan, line string) (obtained chan struct{}, p *os.Process) {
+		cmd := at.client.Command(t.Context(), "udhcpc", "-f", "-i", lab.ClientIface, "-t", "100", "-T", "1", "-A", "1", "-s", script)
+		cmd.Cancel = func() error { return cmd.Process.Signal(syscall.SIGTERM) }
+		obtained = make(chan struct{})
+		cmd.Stderr = &watcher{line: line, seen: obtained}
+		if err := cmd.Start(); err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { _ = cmd.Process.Kill(); _ = cmd.Wait() })
+		return obtained, cmd.Process
+	}
+	// udhcpc says so before its script has set the address
+	settles := func(what string, at *lan) {
+		for deadline := time.Now().Add(patience); at.addresses() == ""; time.Sleep(20 * time.Millisecond) {
+			if time.Now().After(deadline) {
+				t.Fatalf("%s did not come", what)
+			}
+		}
+	}
+	got, first := run(n, "obtained")
+	await(t, "the lease", got)
+	settles("the lease", n)
+	addr := n.inRange(poolRange)
+
+	mac, _ := net.ParseMAC("52:54:00:00:00:77")
+	host, err := n.lab.AddVeth(t.Context(), "d", mac)
+	if err != nil {
+		t.Fatal(err)
+	}
+	other := &lan{t: t, lab: n.lab, client: host, ledger: n.ledger}
+	view.Store(&dhcp.Records{Nets: had.Nets, Hardware: []*hardware.Hardware{
+		had.Hardware[0], dhcp.SampleHardware("m2", mac.String(), addr.String()),
+	}})
+	got, _ = run(other, "lease of "+addr.String()+" obtained")
+	n.sees(hardware.ReasonAddressLent, hardware.ReasonAddressLent)
+	if a := other.addresses(); a != "" {
+		t.Errorf("the machine with the reservation has %s already", a)
+	}
+	if err := first.Signal(syscall.SIGUSR1); err != nil { // T1
+		t.Fatal(err)
+	}
+	n.sees(hardware.ReasonWrongAddress)
+	n.sees(hardware.ReasonAcked, hardware.ReasonAcked)
+	await(t, "the reserved address", got)
+	settles("the reserved address", other)
+	settles("the other address of who had it", n)
+	if a := n.inRange(poolRange); a == addr || other.addresses() != addr.String()+"/24" {
+		t.Errorf("they have %s and %s", a, other.addresses())
 	}
 }
 

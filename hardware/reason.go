@@ -37,6 +37,7 @@ const (
 	ReasonPoolEmpty       Reason = "pool-empty"
 	ReasonPoolShare       Reason = "pool-share-used"
 	ReasonAddressInUse    Reason = "address-in-use"
+	ReasonAddressLent     Reason = "address-lent"
 	ReasonOtherDHCP       Reason = "other-dhcp-server"
 	ReasonNoOtherDHCP     Reason = "no-other-dhcp-server"
 	ReasonProxyOffered    Reason = "proxy-offered"
@@ -277,6 +278,7 @@ var reasons = map[Reason]string{
 	ReasonPoolEmpty:        "every address of the pool is taken",
 	ReasonPoolShare:        "the share of the pool for machines without a record is taken",
 	ReasonAddressInUse:     "somebody else uses an address of ours",
+	ReasonAddressLent:      "the address that is reserved for it is still lent to another machine",
 	ReasonOtherDHCP:        "another DHCP server answers in this network, or is still looked for",
 	ReasonNoOtherDHCP:      "the Subnet's other DHCP server does not answer",
 	ReasonProxyOffered:     "offered a boot program beside the other DHCP server",

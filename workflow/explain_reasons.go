@@ -59,6 +59,9 @@ func endings() map[hardware.Reason]advice {
 			fix: "somebody uses addresses of the pool without having them from us: find him (arping), or exclude the address (spec.pool.exclude)", weak: true,
 			do: func(*Snapshot, string) string { return "rackstrap lease list --state quarantined -o wide" },
 		},
+		hardware.ReasonAddressLent: {
+			fix: "wait until the machine named here renews its lease, after half of the lease time at the latest, or restart that one; taken back, the lease ends at once and its user is not asked", do: leases,
+		},
 		hardware.ReasonDeclinesIgnored: {fix: "it says of one address after the other that it is in use: look for another machine with its MAC, or for a switch that answers ARP for others", weak: true},
 		hardware.ReasonNoLease:         {fix: "it wants an address that it had from elsewhere and soon asks for a new one; if that repeats, its DHCP client is broken", weak: true},
 		hardware.ReasonLeaseRevoked:    {fix: "it asks for a new one at its next renewal; restart it if that is too late", weak: true},
