@@ -103,8 +103,8 @@ func (s *Server) answer(ctx context.Context, j *job, gone *losses) (parked bool)
 		}
 		if p.Pooled() && d.Lease != nil {
 			// What is on disk may be said again, and nothing else: after a restart we would
-			// lend the address to another.
-			if p.Term = s.remaining(&p, now); p.Term <= 0 {
+			// lend the address to another. The disk took its time.
+			if p.Term = s.remaining(&p, s.Now()); p.Term <= 0 {
 				return false
 			}
 			d = Decide(&c, j.link, &p, boot, Files{s.HTTPPort, s.Programs}, now)

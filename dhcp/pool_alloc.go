@@ -371,7 +371,7 @@ func (p *pool) choose(c client, asked netip.Addr, now time.Time) (*slot, hardwar
 		mine = nil
 	}
 	if mine != nil && mine.active(now) {
-		if mine.doubted {
+		if mine.doubted || !mine.active(now.Add(offerTime)) { // or it ends before its REQUEST
 			p.offer(mine, c, now)
 		}
 		return mine, ""

@@ -54,8 +54,8 @@ func (p *pool) claim(c client, asked netip.Addr, f form, recorded bool, now time
 	default:
 		return claim{}
 	}
-	if !s.active(now) || s.owner != c.mac || s.doubted {
-		p.offer(s, c, now) // nobody else gets it while the disk is waited for
+	if !s.active(now.Add(offerTime)) || s.owner != c.mac || s.doubted {
+		p.offer(s, c, now) // nobody else gets it while the disk is waited for, should a lease end meanwhile
 	}
 	return claim{s: s}
 }

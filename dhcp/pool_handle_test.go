@@ -595,6 +595,103 @@ func TestLendSecondNIC(t *testing.T) {
 	}
 }
 
+// slowConfirm is a disk that takes its time for one client.
+type slowConfirm struct {
+	*Ledger
+	of          hardware.MAC
+	begun, goOn chan struct{}
+}
+
+func (s *slowConfirm) Confirm(ctx context.Context, l hardware.Lease) error {
+	if l.MAC == s.of {
+		s.begun <- struct{}{}
+		select {
+		case <-s.goOn:
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+	}
+	return s.Ledger.Confirm(ctx, l)
+}
+
+// TestLastSecond: a renewal and another client meet as a lease ends, while the disk is
+// slow. One of the two gets the address, and is the one whose lease is durable.
+func TestLastSecond(t *testing.T) {
+	t.Parallel()
+	for name, tt := range map[string]struct {
+		left time.Duration // of the lease, when the first of the two comes
+		slow int           // whose lease the disk is slow with
+		want string        // what 1 is told at its renewal
+	}{
+		"a second before":             {time.Second, 1, "ACK"},
+		"a nanosecond before":         {1, 1, "ACK"},
+		"at the end":                  {0, 1, "ACK"},
+		"a second after":              {-time.Second, 1, "ACK"},
+		"while it is lent to another": {-time.Second, 2, "NAK"},
+	} {
+		d := newPoolDesk(t, []string{"10.77.0.100-10.77.0.100"}, 1)
+		b := 2
+		for d.shard(testMAC(b)) == d.shard(testMAC(1)) {
+			b++ // who shares it waits
+		}
+		d.know(b)
+		a := d.lease(1)
+		l, _ := d.ledger.Get("lab", testMAC(1))
+		renews := packet(1, dhcpv4.MessageTypeRequest, uses(a))
+		wants := packet(b, dhcpv4.MessageTypeRequest, asks(a), selects("10.77.0.1"))
+		d.now = l.Expires.Add(-tt.left)
+		first, slow := renews, testMAC(1)
+		if tt.slow == 2 {
+			if r := d.send(packet(b, dhcpv4.MessageTypeDiscover)); answer(r) != "OFFER" {
+				t.Fatalf("%s: %s", name, answer(r))
+			}
+			first, slow = wants, testMAC(b)
+		}
+		disk := &slowConfirm{d.ledger, slow, make(chan struct{}), make(chan struct{})}
+		d.Leases, d.sent = disk, nil
+		done := make(chan struct{})
+		go func() {
+			defer close(done)
+			d.receivePacket(first)
+		}()
+		<-disk.begun
+		d.now = d.now.Add(2 * time.Second)
+		if tt.slow == 2 {
+			d.receivePacket(renews)
+		} else {
+			d.receivePacket(packet(b, dhcpv4.MessageTypeDiscover))
+			d.receivePacket(wants)
+		}
+		close(disk.goOn)
+		<-done
+		said := map[hardware.MAC]string{}
+		for _, r := range d.sent {
+			said[hardware.MAC(r.ClientHWAddr)] = answer(r)
+		}
+		other, has := "NAK", testMAC(1)
+		if tt.want == "NAK" {
+			other, has = "ACK", testMAC(b)
+		}
+		if said[testMAC(1)] != tt.want || said[testMAC(b)] != other {
+			t.Errorf("%s: it is told %s, and the other one %s; %s", name, said[testMAC(1)], said[testMAC(b)], d.told())
+		}
+		var active []hardware.MAC
+		for _, l := range d.ledger.List() {
+			if l.Addr.String() == a && l.State(d.now) == hardware.LeaseActive {
+				active = append(active, l.MAC)
+			}
+		}
+		if len(active) != 1 || active[0] != has {
+			t.Errorf("%s: the address is lent to %v, want %v", name, active, has)
+		}
+		// and so it is after a restart
+		d.start(t, d.ledger)
+		if got := answer(d.send(packet(1, dhcpv4.MessageTypeRequest, uses(a)))); got != tt.want {
+			t.Errorf("%s: after a restart it is told %s", name, got)
+		}
+	}
+}
+
 // A store that hangs keeps the clients of a shard waiting for a bounded time.
 type slowDelete struct{ *Ledger }
 
