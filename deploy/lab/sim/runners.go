@@ -56,6 +56,9 @@ func (r runner) Run(ctx context.Context, env action.Env, options json.RawMessage
 	if err != nil {
 		return action.Result{}, err
 	}
+	if text := r.m.spec.Log; text != "" && env.Log != nil {
+		env.Log.Info(text)
+	}
 	fails := r.m.fails(r.kind)
 	if fails || r.kind != workflow.KindImageWrite { // which begins with a download
 		r.m.takeTime(ctx, env, r.m.size(r.kind))

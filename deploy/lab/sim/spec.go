@@ -23,6 +23,8 @@ type Spec struct {
 	Faults Faults
 	// Facts changes what a worker finds in it; nil leaves it so.
 	Facts func(f *hardware.Facts)
+	// Log is what each action writes into its log.
+	Log string
 }
 
 // Disk describes a disk. Serial, where it is empty, is made from the machine's name.

@@ -4,6 +4,7 @@
 //   RACKSTRAP_UI_URL=https://127.0.0.1:… RACKSTRAP_UI_ADMIN=… node --test web/ui/test/NAME.test.mjs
 import assert from "node:assert/strict";
 import { after, before } from "node:test";
+import { appendFileSync } from "node:fs";
 import https from "node:https";
 import { base, launch, need, session, watch } from "./browser.mjs";
 
@@ -31,7 +32,8 @@ after(async () => {
  * A page of a new browser session, as somebody with that role; "" is nobody. What goes wrong in
  * it (an exception, a console error, something that the CSP forbids, a dialog) fails the test that
  * asks for it, at its end. Options: path (where it begins), theme ("dark"), width, height, mayFail
- * (a pattern of console errors that the test provokes: Chromium logs each answer that is no success).
+ * (a pattern of console errors that the test provokes: Chromium logs each answer that is no
+ * success), elsewhere (the page goes to other sites).
  */
 export async function open(t, role, o = {}) {
   const context = await browser.newContext({
@@ -44,7 +46,7 @@ export async function open(t, role, o = {}) {
   });
   const page = await context.newPage();
   page.setDefaultTimeout(patience);
-  const wrong = watch(page, o.mayFail);
+  const wrong = watch(page, o);
   t.after(async () => {
     await context.close();
     assert.deepEqual(wrong, [], "what went wrong in the page");
@@ -108,3 +110,14 @@ export async function eventually(what, is, ms = patience) {
   }
 }
 
+
+/** Whether times are judged: on a machine that others use they mean nothing. */
+export const judged = process.env.RACKSTRAP_BENCH === "1";
+
+/** Writes a line into the table of figures, if one is wanted, and fails beyond the limit; time: only where times are judged. */
+export function figure(what, measured, limit, unit, { time = false } = {}) {
+  const line = `${what.padEnd(60)} ${`${Number(measured.toPrecision(3))} ${unit}`.padStart(12)}   wanted under ${limit} ${unit}\n`;
+  process.stdout.write(line);
+  if (process.env.RACKSTRAP_WEB_TABLE) appendFileSync(process.env.RACKSTRAP_WEB_TABLE, line);
+  if (!time || judged) assert.ok(measured < limit, line);
+}
