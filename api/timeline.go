@@ -16,6 +16,15 @@ type Event struct {
 // NewEvent adds the sentence.
 func NewEvent(e workflow.Event) Event { return Event{Event: e, Sentence: e.Text()} }
 
+// ReasonText is what a Reason means.
+type ReasonText struct {
+	Reason hardware.Reason `json:"reason"`
+	// Sentence is the Reason in words, as the timeline has it.
+	Sentence string `json:"sentence"`
+	// About is what the troubleshooting guide says of it, and what to do, in Markdown.
+	About string `json:"about,omitempty"`
+}
+
 // Timeline is everything that is known of one machine, boot by boot, the oldest
 // first.
 type Timeline struct {
@@ -45,7 +54,9 @@ type TimelineLine struct {
 
 // Span is one part of a boot.
 type Span struct {
-	Name string            `json:"name"`
+	Name string `json:"name"`
+	// At is when it began, since the boot's start.
+	At   hardware.Duration `json:"at"`
 	Took hardware.Duration `json:"took"`
 	// Bytes that moved in it, where that is known.
 	Bytes int64 `json:"bytes,omitempty"`

@@ -145,7 +145,11 @@ func inOrder(events []workflow.Event) {
 func (db *DB) allEvents(ctx context.Context, q workflow.EventQuery) iter.Seq2[workflow.Event, error] {
 	return func(yield func(workflow.Event, error) bool) {
 		stop := errors.New("stop")
-		err := db.each(ctx, Range{Prefix: prefixEvent, Descend: true, Limit: min(q.Limit, DefaultPage)}, func(e Entry) error {
+		r := Range{Prefix: prefixEvent, Descend: true, Limit: min(q.Limit, DefaultPage)}
+		if q.Before != "" {
+			r.After = keyEvent(q.Before)
+		}
+		err := db.each(ctx, r, func(e Entry) error {
 			if e.Revision <= q.After {
 				return nil // spares reading it
 			}
@@ -184,6 +188,9 @@ func (db *DB) timeline(ctx context.Context, q workflow.EventQuery) iter.Seq2[wor
 		}
 		slices.Sort(ids)
 		for _, id := range slices.Backward(ids) {
+			if q.Before != "" && id >= q.Before {
+				continue
+			}
 			e, err := db.kv.Get(ctx, keyEvent(id))
 			if err == nil && e.Revision == 0 {
 				continue // trimmed since

@@ -76,6 +76,9 @@ func TestEvents(t *testing.T) {
 		{workflow.EventQuery{After: third.Cursor}, "a4 x1"},
 		{workflow.EventQuery{Hardware: "A", After: third.Cursor}, "a4"},
 		{workflow.EventQuery{Hardware: "C"}, ""},
+		{workflow.EventQuery{Before: third.ID}, "a1 a2 b1"},
+		{workflow.EventQuery{Before: third.ID, Limit: 2}, "a2 b1"},
+		{workflow.EventQuery{Hardware: "A", Before: third.ID, Limit: 1}, "a2"},
 	} {
 		if got := details(query(t, db, tc.q)); got != tc.want {
 			t.Errorf("%+v: %q, wanted %q", tc.q, got, tc.want)

@@ -56,6 +56,9 @@ type EventQuery struct {
 	Reason   hardware.Reason
 	// After leaves out what a subscriber has seen: events up to this cursor.
 	After uint64
+	// Before leaves out the event with this id and those that began after it: whoever
+	// has the newest asks so for older ones.
+	Before string
 	// Limit is how many of the newest are wanted; the store's default where 0.
 	Limit int
 }
@@ -64,5 +67,5 @@ type EventQuery struct {
 func (q *EventQuery) Matches(ev *Event) bool {
 	return (q.Hardware == "" || q.Hardware == ev.Hardware) && (q.Boot == "" || q.Boot == ev.Boot) &&
 		(q.Workflow == "" || q.Workflow == ev.Workflow) && (q.By == "" || q.By == ev.By) &&
-		(q.Reason == "" || q.Reason == ev.Reason) && ev.Cursor > q.After
+		(q.Reason == "" || q.Reason == ev.Reason) && ev.Cursor > q.After && (q.Before == "" || ev.ID < q.Before)
 }

@@ -36,6 +36,9 @@ type Deps struct {
 	Note func(ev workflow.Event)
 	// Count counts a request that came to a route of ours; nil counts none.
 	Count func(Route)
+	// Guide is the troubleshooting guide in Markdown, with a heading for every Reason;
+	// empty: Reasons have their sentence only.
+	Guide string
 	// Metrics is served at /metrics, to viewers; nil serves none.
 	Metrics http.Handler
 	// Fingerprint is the SHA-256 of the certificate of the HTTPS listener, in hex;

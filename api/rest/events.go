@@ -20,7 +20,7 @@ const (
 // events answers with a list, or with a stream where the client accepts one.
 func (s *server) events(w http.ResponseWriter, r *http.Request) error {
 	q := r.URL.Query()
-	if err := queryKnown(q, "hardware", "workflow", "boot", "by", "reason", "after", "limit", "follow"); err != nil {
+	if err := queryKnown(q, "hardware", "workflow", "boot", "by", "reason", "after", "before", "limit", "follow"); err != nil {
 		return err
 	}
 	query, err := s.eventQuery(r.Context(), q)
@@ -46,6 +46,9 @@ func (s *server) eventQuery(ctx context.Context, q url.Values) (workflow.EventQu
 	if out.Reason != "" && !out.Reason.Known() {
 		return out, badRequest("the reasons are the headings of deploy/docs/troubleshooting.md", "reason=%.60q is not known", out.Reason)
 	}
+	if out.Before = q.Get("before"); out.Before != "" && !isEventID(out.Before) {
+		return out, badRequest("give the id of an event that you have", "before=%.40q is no id of an event", out.Before)
+	}
 	if name := q.Get("hardware"); name != "" {
 		h, err := s.hardware.find(ctx, name)
 		if err != nil {
@@ -60,6 +63,11 @@ func (s *server) eventQuery(ctx context.Context, q url.Values) (workflow.EventQu
 	limit, err := number(q, "limit", defaultEvents, maxEvents)
 	out.Limit = int(limit)
 	return out, err
+}
+
+// isEventID reports whether s can be the id of an event, which is a ULID.
+func isEventID(s string) bool {
+	return len(s) == 26 && strings.Trim(s, "0123456789ABCDEFGHJKMNPQRSTVWXYZ") == ""
 }
 
 // listEvents is what is stored, with a cursor that is not newer than the list: a

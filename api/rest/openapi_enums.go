@@ -78,6 +78,7 @@ func parameters() map[string]openapi.Parameter {
 		"by":                text("Asked for by this caller only: socket, or the name of a token."),
 		"reason":            text("With this Reason only; the headings of the troubleshooting guide."),
 		"after":             count("What came after this cursor only."),
+		"before":            text("What began before the event with this id only."),
 		"limit":             count("How many at most."),
 		"follow":            flag("Of a stream: false ends it after what is kept."),
 		"checksum":          text("What the bytes must have: sha256:<hex>, sha512:<hex> or, protecting from accidents only, md5:<hex>."),

@@ -42,7 +42,8 @@ func Routes() []Route {
 		{Method: http.MethodGet, Path: "/hardware/{name}/timeline", Does: "Tell what happened to a machine, boot by boot", Role: RoleViewer, Claimer: true, Out: api.Timeline{}, Query: []string{"boot", "limit"}, handle: (*server).timeline},
 		{Method: http.MethodPost, Path: "/hardware/{name}/hold", Does: "Put a machine on hold, or take it off", Role: RoleOperator, In: api.Hold{}, Out: hardware.Hardware{}, handle: (*server).hold},
 		{Method: http.MethodPost, Path: "/workflows/{name}/cancel", Does: "End a workflow", Role: RoleOperator, In: api.Cancel{}, Out: api.Workflow{}, handle: (*server).cancel},
-		{Method: http.MethodGet, Path: "/events", Does: "List events, or stream them as server-sent events", Role: RoleViewer, Claimer: true, Out: api.List[api.Event]{}, Query: []string{"hardware", "workflow", "boot", "by", "reason", "after", "limit", "follow"}, handle: (*server).events},
+		{Method: http.MethodGet, Path: "/events", Does: "List events, or stream them as server-sent events", Role: RoleViewer, Claimer: true, Out: api.List[api.Event]{}, Query: []string{"hardware", "workflow", "boot", "by", "reason", "after", "before", "limit", "follow"}, handle: (*server).events},
+		{Method: http.MethodGet, Path: "/reasons", Does: "List what every Reason means and what to do about it", Role: RoleViewer, Claimer: true, Out: api.List[api.ReasonText]{}, handle: (*server).reasons},
 		{Method: http.MethodGet, Path: "/strangers", Does: "List the machines that ask for an address and have no record", Role: RoleViewer, Out: api.List[api.Stranger]{}, handle: (*server).strangers},
 		{Method: http.MethodGet, Path: "/boot-files", Does: "List the files that machines are sent on their way to the worker", Role: RoleViewer, Out: api.List[api.BootFile]{}, handle: (*server).bootFileList},
 	}

@@ -137,32 +137,81 @@ func milestones() []struct {
 // fixed address that does not phone home is never seen.
 const startsWithin = 30 * time.Minute
 
+// splitter cuts a boot into its parts.
+type splitter struct {
+	boot api.BootTimeline
+	now  time.Time
+	out  []api.Span
+}
+
+// add is the part between two moments; a zero to is now, and the part goes on.
+func (s *splitter) add(name string, from, to time.Time, bytes int64) {
+	ended := !to.IsZero()
+	if !ended {
+		to = s.now
+	}
+	s.out = append(s.out, api.Span{
+		Name: name, At: hardware.Duration(from.Sub(s.boot.Started)), Took: hardware.Duration(to.Sub(from)), Bytes: bytes, Ended: ended,
+	})
+}
+
 // split cuts a boot at its milestones, then at its actions.
 func split(b api.BootTimeline, last bool, now time.Time) []api.Span {
-	var out []api.Span
+	s := &splitter{boot: b, now: now}
+	from := s.start(last)
+	s.work(from, last)
+	return s.out
+}
+
+// start cuts what comes before the first action and returns where that ends.
+func (s *splitter) start(last bool) time.Time {
+	b := s.boot
 	from := b.Started
 	if i := slices.IndexFunc(b.Lines, func(l api.TimelineLine) bool { return l.Boot != "" }); i > 0 && b.Lines[i].First.After(from) {
 		name := "power on"
 		if b.Lines[0].Reason == hardware.ReasonPowerByHand {
 			name = "somebody switches it on"
 		}
-		out = append(out, api.Span{Name: name, Took: hardware.Duration(b.Lines[i].First.Sub(from)), Ended: true})
+		s.add(name, from, b.Lines[i].First, 0)
 		from = b.Lines[i].First
 	}
-	for _, m := range milestones() {
+	next := milestones()
+	for n, m := range milestones() {
 		i := slices.IndexFunc(b.Lines, func(l api.TimelineLine) bool { return l.Reason == m.reason })
 		if i < 0 || b.Lines[i].First.Before(from) {
 			continue
 		}
-		to := b.Lines[i].First
-		out = append(out, api.Span{Name: m.name, Took: hardware.Duration(to.Sub(from)), Bytes: b.Lines[i].Bytes, Ended: true})
-		from = to
+		s.add(m.name, from, b.Lines[i].First, b.Lines[i].Bytes)
+		from, next = b.Lines[i].First, milestones()[n+1:]
 	}
+	if last && len(next) > 0 && s.comes(from) {
+		s.add(next[0].name, from, time.Time{}, 0)
+	}
+	return from
+}
+
+// comes reports whether a boot that got on at from is on its way to the worker still.
+func (s *splitter) comes(from time.Time) bool {
+	wanted := false
+	for _, l := range s.boot.Lines {
+		switch l.Reason {
+		case hardware.ReasonBootProgram, hardware.ReasonBootScript, hardware.ReasonScriptSent:
+			wanted = true
+		case hardware.ReasonSentToDisk, hardware.ReasonWorkerConnected:
+			return false
+		}
+	}
+	why, _ := endedWithout(s.boot, true)
+	return wanted && why == "" && s.now.Sub(from) < hardware.BootDeadline
+}
+
+// work cuts what comes after from, the worker's start: the actions and the restart.
+func (s *splitter) work(from time.Time, last bool) {
 	open := map[string]time.Time{}
 	var order []string
 	var finished, seen time.Time
 	up := false
-	for _, l := range b.Lines {
+	for _, l := range s.boot.Lines {
 		switch l.Reason {
 		case hardware.ReasonActionStarted:
 			if _, ok := open[l.Action]; !ok {
@@ -174,37 +223,36 @@ func split(b api.BootTimeline, last bool, now time.Time) []api.Span {
 			if !ok {
 				continue
 			}
-			out = append(out, api.Span{Name: l.Action, Took: hardware.Duration(l.First.Sub(began)), Bytes: l.Bytes, Ended: true})
+			s.add(l.Action, began, l.First, l.Bytes)
 			delete(open, l.Action)
 			order = slices.DeleteFunc(order, func(a string) bool { return a == l.Action })
 		case hardware.ReasonWorkflowSucceeded:
 			finished = l.First
 		case hardware.ReasonOSSeen:
 			if !finished.IsZero() && seen.IsZero() {
-				out = append(out, api.Span{Name: "restart into the system", Took: hardware.Duration(l.First.Sub(finished)), Ended: true})
+				s.add("restart into the system", finished, l.First, 0)
 				seen = l.First
 			}
 		case hardware.ReasonOSUp:
 			switch {
 			case up:
-			case finished.IsZero() && len(out) > 0 && len(order) == 0: // a restart of its own, which the firmware began on the network
-				out = append(out, api.Span{Name: "first start of the system", Took: hardware.Duration(l.First.Sub(from)), Ended: true})
+			case finished.IsZero() && len(s.out) > 0 && len(order) == 0: // a restart of its own, which the firmware began on the network
+				s.add("first start of the system", from, l.First, 0)
 			case finished.IsZero():
 			case seen.IsZero():
-				out = append(out, api.Span{Name: "restart into the system", Took: hardware.Duration(l.First.Sub(finished)), Ended: true})
+				s.add("restart into the system", finished, l.First, 0)
 			default:
-				out = append(out, api.Span{Name: "first start of the system", Took: hardware.Duration(l.First.Sub(seen)), Ended: true})
+				s.add("first start of the system", seen, l.First, 0)
 			}
 			up = true
 		}
 	}
-	if last && !finished.IsZero() && seen.IsZero() && !up && now.Sub(finished) < startsWithin {
-		out = append(out, api.Span{Name: "restart into the system", Took: hardware.Duration(now.Sub(finished))})
+	if last && !finished.IsZero() && seen.IsZero() && !up && s.now.Sub(finished) < startsWithin {
+		s.add("restart into the system", finished, time.Time{}, 0)
 	}
 	for _, a := range order {
 		if last {
-			out = append(out, api.Span{Name: a, Took: hardware.Duration(now.Sub(open[a]))})
+			s.add(a, open[a], time.Time{}, 0)
 		}
 	}
-	return out
 }

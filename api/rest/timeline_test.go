@@ -103,6 +103,9 @@ func TestTimelineWhole(t *testing.T) {
 			b.WriteString("\n")
 			for _, s := range boot.Split {
 				fmt.Fprintf(&b, "  %s %v %v\n", s.Name, time.Duration(s.Took), s.Ended)
+				if s.At < 0 || s.Ended && s.Name == "worker start" && s.At != hardware.Duration(time.Minute) {
+					fmt.Fprintf(&b, "  at %v\n", time.Duration(s.At))
+				}
 			}
 			if boot.Ended != "" {
 				fmt.Fprintf(&b, "  ended: %s (%t)\n", boot.Ended, boot.Fix != "")
@@ -141,6 +144,13 @@ func TestTimelineWhole(t *testing.T) {
 	}
 	if got := tell(events[:18], 99_999); strings.Contains(got, "restart into") {
 		t.Errorf("long ago: got\n%s", got)
+	}
+	// what a boot on its way does now is a part that goes on, until nobody waits for it
+	if got := tell(events[:9], 710); !strings.Contains(got, "  boot program 2s true\n  boot script 7s false\n") {
+		t.Errorf("booting: got\n%s", got)
+	}
+	if got := tell(events[:9], 99_999); strings.Contains(got, "boot script") {
+		t.Errorf("booting for days: got\n%s", got)
 	}
 	// a boot that goes on is not over
 	if got := tell(events[:9], 710); strings.Contains(got, "ended: the last") {

@@ -213,6 +213,9 @@ func TestAudit(t *testing.T) {
 	if _, text := g.ask(g.url, "GET", api.Base+"/events?by=ci&reason=api-change", eye, ""); strings.Count(text, `"api-change"`) != 2 || strings.Contains(text, "record-created") {
 		t.Errorf("by reason: %s", text)
 	}
+	if status, _ := g.ask(g.url, "GET", api.Base+"/events?before=../x", eye, ""); status != http.StatusBadRequest {
+		t.Errorf("a word that is no id of an event: %d", status)
+	}
 	if status, _ := g.ask(g.url, "GET", api.Base+"/events?reason=nonsense", eye, ""); status != http.StatusBadRequest {
 		t.Errorf("unknown reason: %d", status)
 	}

@@ -19,6 +19,7 @@ import (
 
 	"github.com/rackstrap/rackstrap/api/rest"
 	"github.com/rackstrap/rackstrap/api/workergrpc"
+	"github.com/rackstrap/rackstrap/deploy/docs"
 	"github.com/rackstrap/rackstrap/dhcp"
 	"github.com/rackstrap/rackstrap/dhcp/ndp"
 	"github.com/rackstrap/rackstrap/hardware"
@@ -217,6 +218,7 @@ func (a *appliance) restPart() (part, error) {
 		Dry: a.dry, Tokens: a.db, Audit: a.db.AppendEvent, Note: a.recorder.Note,
 		Count: a.meters.request, Metrics: promhttp.HandlerFor(a.reg, promhttp.HandlerOpts{}), Fingerprint: a.fingerprint,
 		BootFiles: a.bootFiles, BootFileList: a.bootFileList, Revoke: a.revokeLease, Network: a.resolver.static, Sums: a.images.Sum,
+		Guide:   docs.Troubleshooting,
 		Version: version, Now: time.Now, Log: a.log,
 	})
 	return part{name: "REST", run: func(ctx context.Context) error {

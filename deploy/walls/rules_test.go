@@ -59,7 +59,8 @@ func table() []row {
 		// Its subpackages know each other: the session runs actions, probes and init.
 		{path: "worker", may: []string{"worker/...", "hardware", "workflow", "api/workerpb", "store/image/codec"}},
 
-		{path: "cmd", may: product},
+		// The daemon shows some pages of the documentation.
+		{path: "cmd", may: append([]string{"deploy/docs"}, product...)},
 		// The command line has no way in but the public API.
 		{path: "cmd/rackstrap/cli", may: []string{"api", "api/client", "api/document", "hardware", "workflow"}, alone: true},
 		{path: "deploy", may: append([]string{"deploy/..."}, product...)},
