@@ -53,6 +53,13 @@ func (c *Client) Issues(ctx context.Context, f IssueFilter) ([]api.MachineIssue,
 	return out.Items, err
 }
 
+// Reasons says what every Reason means and what to do about it.
+func (c *Client) Reasons(ctx context.Context) ([]api.ReasonText, error) {
+	var out api.List[api.ReasonText]
+	err := c.call(ctx, request{method: http.MethodGet, path: "/reasons"}, nil, &out)
+	return out.Items, err
+}
+
 // query has the pairs of name and value whose value is not empty.
 func query(pairs ...string) url.Values {
 	q := url.Values{}

@@ -96,3 +96,14 @@ func TestExplain(t *testing.T) {
 		}
 	}
 }
+
+// A daemon without the guide still has the sentence of every Reason.
+func TestReasons(t *testing.T) {
+	t.Parallel()
+	d := start(t)
+	all, err := d.c.Reasons(t.Context())
+	d.must(err)
+	if len(all) != len(hardware.Reasons()) || all[0].Reason != hardware.Reasons()[0] || all[0].Sentence == "" {
+		t.Errorf("%d reasons, the first is %+v", len(all), all[0])
+	}
+}

@@ -56,6 +56,7 @@ func tags() []openapi.Tag {
 		{Name: "boot-files", Description: "Boot programs, kernels and initramfs files."},
 		{Name: "issues", Description: "What keeps machines from getting on."},
 		{Name: "events", Description: "What happened, and who asked for it."},
+		{Name: "reasons", Description: "Why a packet or a machine got its answer, and what to do."},
 		{Name: "bulk", Description: "One verb for many machines."},
 		{Name: "apply", Description: "Many records at once."},
 		{Name: "tokens", Description: "Who may use this API."},

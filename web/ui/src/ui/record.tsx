@@ -3,7 +3,7 @@
 //   const { RecordEditor } = await import("../ui/record.tsx")
 import type { CompletionSource } from "@codemirror/autocomplete";
 import type { Diagnostic } from "@codemirror/lint";
-import type { JSX } from "preact";
+import type { ComponentType, JSX } from "preact";
 import { useState } from "preact/hooks";
 import { isMap, isSeq, LineCounter, parse, parseDocument, stringify } from "yaml";
 import type { Applied, Problem } from "../api/types.ts";
@@ -59,6 +59,13 @@ function place(doc: ReturnType<typeof parseDocument>, field: string): [number, n
   return at;
 }
 
+/** What a form changes: the YAML of a record, and what the appliance said of it. */
+export interface FormProps {
+  value: string;
+  onChange: (text: string) => void;
+  problem: Problem | undefined;
+}
+
 /** What is edited. */
 export interface RecordEditorProps {
   /** Like /subnets; the record's name goes behind it. */
@@ -67,17 +74,20 @@ export interface RecordEditorProps {
   record: Editable;
   isNew?: boolean;
   complete?: CompletionSource;
+  /** A form that changes the same YAML, for those who write none; people choose between the two. */
+  form?: ComponentType<FormProps>;
   onSaved: (name: string) => void;
   onCancel: () => void;
 }
 
 /** Edit, review, apply. Somebody else's change in between is shown and not written over. */
-export function RecordEditor({ path, record, isNew = false, complete, onSaved, onCancel }: RecordEditorProps): JSX.Element {
+export function RecordEditor({ path, record, isNew = false, complete, form: Form, onSaved, onCancel }: RecordEditorProps): JSX.Element {
   const [base, setBase] = useState(record);
   const [value, setValue] = useState(() => written(record));
   const [review, setReview] = useState<Applied>();
   const [theirs, setTheirs] = useState<Editable>();
   const [found, setFound] = useState<Problem>();
+  const [asForm, setAsForm] = useState(true);
   const action = useAction();
   const send = (dryRun: boolean) =>
     isNew
@@ -126,7 +136,21 @@ export function RecordEditor({ path, record, isNew = false, complete, onSaved, o
   }
   return (
     <div class="stack">
-      <Editor value={value} onChange={setValue} label={`YAML of ${base.metadata.name}`} check={(t) => diagnostics(t, found)} {...(complete ? { complete } : {})} onSave={look} />
+      {Form && (
+        <div class="row" role="group" aria-label="How to edit">
+          <Button aria-pressed={asForm} onPress={() => setAsForm(true)}>
+            Form
+          </Button>
+          <Button aria-pressed={!asForm} onPress={() => setAsForm(false)}>
+            YAML
+          </Button>
+        </div>
+      )}
+      {Form && asForm ? (
+        <Form value={value} onChange={setValue} problem={found} />
+      ) : (
+        <Editor value={value} onChange={setValue} label={`YAML of ${base.metadata.name}`} check={(t) => diagnostics(t, found)} {...(complete ? { complete } : {})} onSave={look} />
+      )}
       <ProblemBox problem={action.problem} />
       <div class="row">
         <Button kind="primary" onPress={look}>
