@@ -141,6 +141,17 @@ func (l *live) ready(name, reason string) *infrav1.RackstrapMachine {
 	return o
 }
 
+// runs waits until a machine has booted what was installed; Ready comes before that.
+func (l *live) runs(hardware string) {
+	l.Helper()
+	l.Eventually(hardware+" runs its system", func() error {
+		if sys, ok := l.Machine(hardware).Installed(); !ok || sys.Boots == 0 {
+			return errors.New("not yet")
+		}
+		return nil
+	})
+}
+
 func (l *live) remove(names ...string) {
 	l.Helper()
 	for _, name := range names {

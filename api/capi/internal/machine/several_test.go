@@ -157,6 +157,7 @@ func TestRemediationHearsTheAppliance(t *testing.T) {
 	l.machine("w1", nil)
 	o := l.ready("w1", clusterv1.ReadyReason)
 	name := o.Status.Hardware.Name
+	l.runs(name)
 	m := new(clusterv1.Machine)
 	l.must(l.Get("default", "w1", m))
 	base := m.DeepCopy()
