@@ -46,12 +46,20 @@ type CreatedToken struct {
 
 // WhoAmI says what the caller may do.
 type WhoAmI struct {
-	// Name is socket, or the token's.
+	// Name is socket, or the token's; of a session that of the token that signed in.
 	Name string        `json:"name"`
 	Role hardware.Role `json:"role"`
 	// OwnerPrefix and Selector limit a claimer.
 	OwnerPrefix string `json:"ownerPrefix,omitempty"`
 	Selector    string `json:"selector,omitempty"`
-	// Expires is when the token ends; zero is never.
+	// Expires is when the token ends, or the session; zero is never.
 	Expires time.Time `json:"expires,omitzero"`
+	// Session: the caller showed the cookie of a session, not a token.
+	Session bool `json:"session,omitempty"`
+}
+
+// SignIn is the body of POST /session. The answer's cookie is shown instead of the
+// token from then on.
+type SignIn struct {
+	Token string `json:"token" secret:"true"`
 }

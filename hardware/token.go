@@ -46,6 +46,11 @@ type TokenSpec struct {
 	Selector string `json:"selector,omitempty"`
 	// Expires is when the token ends; never where zero.
 	Expires time.Time `json:"expires,omitzero"`
+	// SessionOf names the token with which somebody signed in, of a session in a browser;
+	// SessionOfUID is that token's uid. A session has the rights of its token and ends
+	// with it. It is shown as a cookie only.
+	SessionOf    string `json:"sessionOf,omitempty"`
+	SessionOfUID string `json:"sessionOfUID,omitempty"`
 }
 
 // TokenStatus is what is known of a token.
@@ -84,6 +89,9 @@ func (t *Token) Validate() error {
 		}
 	} else if s.OwnerPrefix != "" || s.Selector != "" {
 		c.Addf("spec", "ownerPrefix and selector limit a claimer, and the role is %.40q (set role: claimer, or leave them out)", s.Role)
+	}
+	if (s.SessionOf == "") != (s.SessionOfUID == "") || s.SessionOf != "" && s.Expires.IsZero() {
+		c.Addf("spec.sessionOf", "of a session goes with sessionOfUID and expires")
 	}
 	if len(s.OwnerPrefix) > MaxOwner || PlainText(s.OwnerPrefix, MaxOwner) != s.OwnerPrefix {
 		c.Addf("spec.ownerPrefix", "%.40q must be plain text of at most %d bytes", s.OwnerPrefix, MaxOwner)

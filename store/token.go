@@ -33,21 +33,29 @@ func keyTokenUse(name string) string { return prefixTokenUse + part(name) }
 // and returns its secret, of which only a hash is kept: *hardware.Invalid,
 // workflow.ErrExists.
 func (db *DB) CreateToken(ctx context.Context, t *hardware.Token) (secret string, err error) {
+	return db.createToken(ctx, t, nil)
+}
+
+func (db *DB) createToken(ctx context.Context, t *hardware.Token, more extra[tokenRecord]) (secret string, err error) {
 	secret, id := hardware.NewTokenSecret()
 	r := tokenRecord{Token: *t, Hash: hardware.HashToken(secret)}
 	r.Status = hardware.TokenStatus{ID: id}
-	if err := tokens().create(ctx, db, &r, nil); err != nil {
+	if err := tokens().create(ctx, db, &r, more); err != nil {
 		return "", err
 	}
 	*t = r.Token
 	return secret, nil
 }
 
-// DeleteToken revokes a token at once; rev 0 is any: workflow.ErrNotFound,
-// workflow.ErrConflict.
+// DeleteToken revokes a token at once, and its sessions with it; rev 0 is any:
+// workflow.ErrNotFound, workflow.ErrConflict.
 func (db *DB) DeleteToken(ctx context.Context, name string, rev uint64) error {
-	return tokens().delete(ctx, db, name, rev, func(_ *tokenRecord, t *Txn) error {
+	return tokens().delete(ctx, db, name, rev, func(r *tokenRecord, t *Txn) error {
 		t.Deletes = append(t.Deletes, keyTokenUse(name))
+		if r.Spec.SessionOf == "" {
+			ended := db.view.endedSessions(r.Meta.UID, db.opts.Now(), 0)
+			t.dropSessions(ended) // what does not fit is good for nothing either
+		}
 		return nil
 	})
 }

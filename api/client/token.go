@@ -27,10 +27,14 @@ func (c *Client) CreateToken(ctx context.Context, name string, spec api.NewToken
 	return out, nil
 }
 
-// Tokens lists every token.
-func (c *Client) Tokens(ctx context.Context) ([]hardware.Token, error) {
+// Tokens lists every token, and with sessions those of browsers too.
+func (c *Client) Tokens(ctx context.Context, sessions bool) ([]hardware.Token, error) {
 	var out api.List[hardware.Token]
-	err := c.call(ctx, request{method: http.MethodGet, path: "/tokens"}, nil, &out)
+	rq := request{method: http.MethodGet, path: "/tokens"}
+	if sessions {
+		rq.query = query("sessions", "true")
+	}
+	err := c.call(ctx, rq, nil, &out)
 	return out.Items, err
 }
 

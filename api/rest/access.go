@@ -31,8 +31,10 @@ type Caller struct {
 	// OwnerPrefix and Selector limit a claimer.
 	OwnerPrefix string
 	Selector    hardware.Selector
-	// Expires is when the token ends; zero is never.
+	// Expires is when the token or the session ends; zero is never.
 	Expires time.Time
+	// session is the name of the session's record; empty where a token is shown.
+	session string
 }
 
 // socketCaller is whoever can open the unix socket.
@@ -121,7 +123,7 @@ func (c Caller) MayAct(h *hardware.Hardware) error {
 
 // mayUse says why the caller may not use the route at all, or nil.
 func (c Caller) mayUse(route Route) error {
-	if c.Role.Includes(route.Role) || (c.Limited() && route.Claimer) {
+	if route.Role == "" || c.Role.Includes(route.Role) || (c.Limited() && route.Claimer) {
 		return nil
 	}
 	return c.lacks(route.Role)

@@ -17,12 +17,17 @@ type Tokens interface {
 	// CreateToken sets what the record lacks and returns the secret, which is kept
 	// nowhere.
 	CreateToken(ctx context.Context, t *hardware.Token) (secret string, err error)
-	// DeleteToken revokes it: LiveToken does not find it any more.
+	// DeleteToken revokes it, with its sessions: LiveToken does not find it any more.
 	DeleteToken(ctx context.Context, name string, rev uint64) error
 	TokenByName(ctx context.Context, name string) (*hardware.Token, error)
 	ListTokens(ctx context.Context) ([]*hardware.Token, error)
 	// LiveToken finds a token by the id in its secret, from memory.
 	LiveToken(id string) (hardware.LiveToken, bool)
+	// CreateSession makes a session of a token, until a time, and returns its secret.
+	// workflow.ErrNotFound where the token was revoked.
+	CreateSession(ctx context.Context, of *hardware.Token, until time.Time) (secret string, session *hardware.Token, err error)
+	// SessionToken is the token of which a session is, from memory, if it is still there.
+	SessionToken(session *hardware.Token) (hardware.LiveToken, bool)
 	// UseToken remembers, now and then, that it was used.
 	UseToken(ctx context.Context, id string)
 }
@@ -35,40 +40,51 @@ const forever = 1000 * 24 * time.Hour
 func (a *API) Remote() http.Handler { return http.HandlerFunc(a.serveRemote) }
 
 func (a *API) serveRemote(w http.ResponseWriter, r *http.Request) {
-	if public(r.URL.Path) {
+	if public(r.URL.Path) || signsIn(r) {
 		a.router.ServeHTTP(w, r)
 		return
 	}
 	s := a.server
-	t, p := s.authenticate(r)
+	shown, p := s.authenticate(r)
 	if p != nil {
-		s.unknownCaller(w, r, t, p)
+		if signsOut(r) {
+			setCookie(w, "", -1) // it is good for nothing
+		}
+		s.unknownCaller(w, r, shown.token, p)
 		return
 	}
-	// streams end with the token
+	c := callerOf(shown.token, shown.session.Token)
+	if c.session != "" {
+		if p := fromOwnPage(r); p != nil {
+			s.refused(r, c.Name, p)
+			s.fail(w, r, p)
+			return
+		}
+	}
+	// streams end with the token, and with the session
 	life := forever
-	if end := t.Token.Spec.Expires; !end.IsZero() {
-		life = end.Sub(s.Now())
+	if !c.Expires.IsZero() {
+		life = c.Expires.Sub(s.Now())
 	}
 	ctx, cancel := context.WithTimeout(r.Context(), life)
 	defer cancel()
 	go func() {
 		select {
-		case <-t.Revoked:
+		case <-shown.token.Revoked:
+			cancel()
+		case <-shown.session.Revoked: // nil, and never, without one
 			cancel()
 		case <-ctx.Done():
 		}
 	}()
-	s.Tokens.UseToken(ctx, t.Token.Status.ID)
-	spec := t.Token.Spec
-	c := Caller{Name: t.Token.Meta.Name, Role: spec.Role, OwnerPrefix: spec.OwnerPrefix, Selector: t.Selector, Expires: spec.Expires}
+	s.Tokens.UseToken(ctx, shown.token.Token.Status.ID)
 	a.serveAs(c, w, r.WithContext(ctx))
 }
 
 // bearer is the token of a request. It is taken from the header only: what is in a
 // URL ends up in logs.
 func bearer(h http.Header) (string, *api.Problem) {
-	const hint = "send the header `Authorization: Bearer rst_…`; an administrator makes a token: rackstrap token create NAME --role viewer"
+	const hint = "sign in, or send the header `Authorization: Bearer rst_…`; an administrator makes a token: rackstrap token create NAME --role viewer"
 	switch v := h.Values("Authorization"); {
 	case len(v) == 0:
 		return "", &api.Problem{Status: http.StatusUnauthorized, Code: api.CodeTokenMissing, Detail: "the request has no token", Hint: hint}
@@ -83,13 +99,58 @@ func bearer(h http.Header) (string, *api.Problem) {
 	}
 }
 
-// authenticate finds the token of a request. That one has expired is told only to
-// those who have its secret; with it comes the token.
-func (s *server) authenticate(r *http.Request) (hardware.LiveToken, *api.Problem) {
+// credentials are what a request shows: a token, or a session of one.
+type credentials struct{ token, session hardware.LiveToken }
+
+// authenticate finds the token of a request: that of its Authorization header, else that
+// of its cookie's session.
+func (s *server) authenticate(r *http.Request) (credentials, *api.Problem) {
+	if r.Header["Authorization"] == nil {
+		secret, p := sessionSecret(r)
+		if p != nil {
+			return credentials{}, p
+		}
+		if secret != "" {
+			session, of, p := s.session(secret)
+			return credentials{token: of, session: session}, p
+		}
+	}
 	secret, p := bearer(r.Header)
 	if p != nil {
-		return hardware.LiveToken{}, p
+		return credentials{}, p
 	}
+	t, p := s.alive(secret)
+	return credentials{token: t}, p
+}
+
+// alive finds a token by its secret. That one has expired is told only to those who
+// have its secret; with it comes the token. A session's secret is none: it is for cookies.
+func (s *server) alive(secret string) (hardware.LiveToken, *api.Problem) {
+	t, p := s.kept(secret)
+	switch {
+	case p != nil:
+		return t, p
+	case t.Token.Spec.SessionOf != "":
+		return hardware.LiveToken{}, unknownToken()
+	case t.Token.Expired(s.Now()):
+		return t, &api.Problem{
+			Status: http.StatusUnauthorized, Code: api.CodeTokenExpired,
+			Detail: "the token " + strconv.Quote(t.Token.Meta.Name) + " expired at " + t.Token.Spec.Expires.UTC().Format(time.RFC3339),
+			Hint:   "ask an administrator for a new one: rackstrap token create NAME --role " + string(t.Token.Spec.Role),
+		}
+	}
+	return t, nil
+}
+
+func unknownToken() *api.Problem {
+	return &api.Problem{
+		Status: http.StatusUnauthorized, Code: api.CodeTokenUnknown, Detail: "the token is not known: it was revoked, or belongs to another installation",
+		Hint: "ask an administrator for a new one: rackstrap token create NAME --role viewer",
+	}
+}
+
+// kept finds what has a secret, a token or a session. It may have expired.
+func (s *server) kept(secret string) (hardware.LiveToken, *api.Problem) {
 	id, err := hardware.ParseToken(secret)
 	if err != nil {
 		return hardware.LiveToken{}, &api.Problem{
@@ -103,17 +164,7 @@ func (s *server) authenticate(r *http.Request) (hardware.LiveToken, *api.Problem
 		t, known = s.Tokens.LiveToken(id)
 	}
 	if right := t.Hash.Equal(hardware.HashToken(secret)); !known || !right {
-		return hardware.LiveToken{}, &api.Problem{
-			Status: http.StatusUnauthorized, Code: api.CodeTokenUnknown, Detail: "the token is not known: it was revoked, or belongs to another installation",
-			Hint: "ask an administrator for a new one: rackstrap token create NAME --role viewer",
-		}
-	}
-	if t.Token.Expired(s.Now()) {
-		return t, &api.Problem{
-			Status: http.StatusUnauthorized, Code: api.CodeTokenExpired,
-			Detail: "the token " + strconv.Quote(t.Token.Meta.Name) + " expired at " + t.Token.Spec.Expires.UTC().Format(time.RFC3339),
-			Hint:   "ask an administrator for a new one: rackstrap token create NAME --role " + string(t.Token.Spec.Role),
-		}
+		return hardware.LiveToken{}, unknownToken()
 	}
 	return t, nil
 }

@@ -14,7 +14,7 @@ import (
 
 const apiText = `Everything that Rackstrap does is asked for here; its command line uses nothing else.
 
-Over HTTPS (port 7443) each request shows a token: ` + "`Authorization: Bearer rst_…`" + `. On the unix socket of the appliance there is none: whoever can open it is an admin. Each operation names the role that it needs; operator includes viewer, and admin includes operator. A claimer sees the machines that its selector matches and acts on those that it holds by a claim.
+Over HTTPS (port 7443) each request shows a token: ` + "`Authorization: Bearer rst_…`" + `, or the cookie of a session that was made with one. On the unix socket of the appliance there is none: whoever can open it is an admin. Each operation names the role that it needs; operator includes viewer, and admin includes operator. A claimer sees the machines that its selector matches and acts on those that it holds by a claim.
 
 Bodies are JSON or YAML, as Content-Type says; keys that are not known are refused. Secrets read ` + "`(redacted)`" + `, and sent back so they stay as they are. Errors are problems as RFC 9457 has them, with a code to act on, the fields that are wrong, and a hint that says what to do.
 
@@ -30,6 +30,7 @@ func Document(version string) *openapi.Document {
 		Servers: []openapi.Server{{URL: "/", Description: "the appliance that serves this document"}},
 		Tags:    tags(),
 		Bearer:  "Made by `rackstrap token create`, and shown once.",
+		Cookie:  "Of a browser, given by `POST /api/v1/session` for a token. What changes something must come from a page of the appliance, and a body needs its Content-Type.", CookieName: sessionCookie,
 		Failure: reflect.TypeFor[api.Problem](),
 		Types:   types(),
 		Calls:   beside(),
@@ -60,6 +61,7 @@ func tags() []openapi.Tag {
 		{Name: "bulk", Description: "One verb for many machines."},
 		{Name: "apply", Description: "Many records at once."},
 		{Name: "tokens", Description: "Who may use this API."},
+		{Name: "session", Description: "Signing in, with a browser."},
 		{Name: "appliance", Description: "The daemon itself."},
 	}
 }
@@ -96,6 +98,8 @@ func (r Route) call() openapi.Call {
 	}
 	switch r.In.(type) {
 	case blobBody, documentsBody, mergePatch:
+		c.InRequired = true
+	case api.SignIn:
 		c.InRequired = true
 	default:
 		// what a verb is told may all be left out

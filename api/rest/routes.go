@@ -15,7 +15,7 @@ type Route struct {
 	Path string
 	// Does is the route in a sentence.
 	Does string
-	// Role is the least that a caller must be.
+	// Role is the least that a caller must be; empty: everybody may.
 	Role Role
 	// Claimer: a claimer may use it too, on the machines and claims that it sees; the
 	// handler asks Caller about each.
@@ -50,6 +50,7 @@ func Routes() []Route {
 	routes = append(routes, summaryRoutes()...)
 	routes = append(routes, leaseRoutes()...)
 	routes = append(routes, tokenRoutes()...)
+	routes = append(routes, sessionRoutes()...)
 	routes = append(routes, lifecycleRoutes()...)
 	routes = append(routes, bulkRoute())
 	routes = append(routes, claimRoutes()...)

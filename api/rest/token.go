@@ -23,7 +23,7 @@ const defaultTokenLife = 365 * 24 * time.Hour
 func tokenRoutes() []Route {
 	return []Route{
 		{Method: http.MethodGet, Path: "/whoami", Does: "Say who the caller is and what it may do", Role: RoleViewer, Claimer: true, Out: api.WhoAmI{}, handle: (*server).whoami},
-		{Method: http.MethodGet, Path: "/tokens", Does: "List every token, without its secret", Role: RoleAdmin, Out: api.List[hardware.Token]{}, handle: (*server).listTokens},
+		{Method: http.MethodGet, Path: "/tokens", Does: "List every token, without its secret", Role: RoleAdmin, Out: api.List[hardware.Token]{}, Query: []string{"sessions"}, handle: (*server).listTokens},
 		{Method: http.MethodPost, Path: "/tokens", Does: "Create a token; the answer is the only place that has its secret", Role: RoleAdmin, In: api.NewToken{}, Out: api.CreatedToken{}, Status: http.StatusCreated, handle: (*server).createToken},
 		{Method: http.MethodGet, Path: "/tokens/{name}", Does: "Read a token, without its secret", Role: RoleAdmin, Out: hardware.Token{}, handle: (*server).getToken},
 		{Method: http.MethodDelete, Path: "/tokens/{name}", Does: "Revoke a token, at once", Role: RoleAdmin, handle: (*server).deleteToken},
@@ -34,12 +34,15 @@ func (s *server) whoami(w http.ResponseWriter, r *http.Request) error {
 	if err := queryKnown(r.URL.Query()); err != nil {
 		return err
 	}
-	c := CallerFrom(r.Context())
-	return writeJSON(w, http.StatusOK, api.WhoAmI{Name: c.Name, Role: c.Role, OwnerPrefix: c.OwnerPrefix, Selector: c.Selector.String(), Expires: c.Expires})
+	return writeJSON(w, http.StatusOK, whoIs(CallerFrom(r.Context())))
 }
 
 func (s *server) listTokens(w http.ResponseWriter, r *http.Request) error {
-	if err := queryKnown(r.URL.Query()); err != nil {
+	if err := queryKnown(r.URL.Query(), "sessions"); err != nil {
+		return err
+	}
+	sessions, err := boolean(r.URL.Query(), "sessions")
+	if err != nil {
 		return err
 	}
 	out := api.List[any]{APIVersion: api.Version, Kind: string(api.KindToken) + "List", Items: []any{}}
@@ -49,6 +52,9 @@ func (s *server) listTokens(w http.ResponseWriter, r *http.Request) error {
 			return err
 		}
 		for _, t := range all {
+			if t.Spec.SessionOf != "" && !sessions {
+				continue
+			}
 			raw, err := api.Marshal(api.KindToken, t)
 			if err != nil {
 				return err

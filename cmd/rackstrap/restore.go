@@ -209,6 +209,9 @@ func (r restorer) hold(ctx context.Context, path string) (names found, err error
 	if err != nil {
 		return names, err
 	}
+	if err := db.EndSessions(ctx); err != nil { // whoever signs in again knows of the restore
+		return names, err
+	}
 	if names.tokens, err = liveTokens(ctx, db, r.now); err != nil || r.asIs {
 		return names, err
 	}
@@ -244,7 +247,7 @@ func liveTokens(ctx context.Context, db *store.DB, now time.Time) ([]string, err
 	}
 	var out []string
 	for _, t := range all {
-		if !t.Expired(now) {
+		if !t.Expired(now) && t.Spec.SessionOf == "" {
 			out = append(out, t.Meta.Name)
 		}
 	}

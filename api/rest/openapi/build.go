@@ -43,11 +43,13 @@ type API struct {
 	Info    Info
 	Servers []Server
 	Tags    []Tag
-	// Bearer describes the token; Failure is the type of problems.
-	Bearer  string
-	Failure reflect.Type
-	Types   Types
-	Calls   []Call
+	// Bearer describes the token, and Cookie the session of a browser, which has the name
+	// CookieName; Failure is the type of problems.
+	Bearer             string
+	Cookie, CookieName string
+	Failure            reflect.Type
+	Types              Types
+	Calls              []Call
 }
 
 // Build makes the document. The same API gives the same document.
@@ -66,11 +68,14 @@ func Build(a API) *Document {
 	s.collect(all)
 	d := &Document{
 		OpenAPI: "3.1.0", Info: a.Info, Servers: a.Servers, Tags: a.Tags,
-		Security: []map[string][]string{{"token": {}}},
+		Security: []map[string][]string{{"token": {}}, {"session": {}}},
 		Paths:    map[string]map[string]*Operation{},
 		Components: Components{
-			Schemas:         s.made,
-			SecuritySchemes: map[string]SecurityScheme{"token": {Type: "http", Scheme: "bearer", BearerFormat: "rst_<id>_<secret>", Description: a.Bearer}},
+			Schemas: s.made,
+			SecuritySchemes: map[string]SecurityScheme{
+				"token":   {Type: "http", Scheme: "bearer", BearerFormat: "rst_<id>_<secret>", Description: a.Bearer},
+				"session": {Type: "apiKey", In: "cookie", Name: a.CookieName, Description: a.Cookie},
+			},
 		},
 	}
 	failure := map[string]Media{Problem: {Schema: s.of(a.Failure)}}

@@ -102,6 +102,8 @@ type SecurityScheme struct {
 	Type         string `json:"type"`
 	Scheme       string `json:"scheme,omitempty"`
 	BearerFormat string `json:"bearerFormat,omitempty"`
+	In           string `json:"in,omitempty"`
+	Name         string `json:"name,omitempty"`
 	Description  string `json:"description,omitempty"`
 }
 

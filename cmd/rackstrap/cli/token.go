@@ -63,18 +63,25 @@ The token alone goes to standard output, everything else to standard error.`,
 }
 
 func (a *app) tokenList() *cobra.Command {
-	return &cobra.Command{
-		Use: "list", Aliases: []string{"ls"}, Short: "List the tokens, without their secrets", Args: takes(), Example: "  rackstrap token list -o wide",
+	sessions := false
+	cmd := &cobra.Command{
+		Use: "list", Aliases: []string{"ls"}, Short: "List the tokens, without their secrets", Args: takes(), Example: "  rackstrap token list -o wide\n  rackstrap token list --sessions",
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			c := a.client()
 			defer c.Close()
-			rows, err := c.Tokens(cmd.Context())
+			rows, err := c.Tokens(cmd.Context(), sessions)
 			if err != nil {
 				return err
 			}
-			return printRecords(a, api.KindToken, tokenColumns(), rows, true)
+			columns := tokenColumns()
+			if sessions {
+				columns = append(columns, column[hardware.Token]{head: "SESSION OF", value: func(t hardware.Token) string { return t.Spec.SessionOf }})
+			}
+			return printRecords(a, api.KindToken, columns, rows, true)
 		},
 	}
+	cmd.Flags().BoolVar(&sessions, "sessions", false, "also the sessions of signed-in browsers")
+	return cmd
 }
 
 func (a *app) tokenRevoke() *cobra.Command {
