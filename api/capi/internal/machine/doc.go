@@ -15,22 +15,23 @@
 // Mistakes that other providers made, and what shows that they cannot be made here:
 //
 //	two machines take one host              store.TestClaim*, TestNoHardwareFits
-//	one machine takes two hosts             TestNoSecondClaimOverKills, TestFaultsOnTheWay, TestDecide (an id first)
+//	one machine takes two hosts             TestNoSecondClaimOverKills, TestFaultsOnTheWay, TestDecide (then an id)
 //	a late request leaks a host             rest.TestLateClaimTakesNothing, TestNoDeletionIsGated
 //	finalizer after the outside world       TestContractOneLife (the finalizer is a write of its own)
 //	deletion gated by bootstrap data, cluster or image
 //	                                        TestNoDeletionIsGated, TestDecide
+//	another provider's objects touched      TestWatchFilter, TestNamespaces
 //	installed again after a move, or when something happens to the host
 //	                                        TestNeverInstalledTwice, TestMoveAtEveryStage
 //	Node deleted while the host may run     TestContractOneLife, TestDecide (deleted, may still run)
-//	deletion blocked for ever by a BMC      TestDecide (deleted, deadline; skips)
+//	deletion blocked for ever by a BMC      TestDecide (deleted, deadline; skips), TestSkips
 //	deletion ends in the wrong place, or unsaid after a restore
 //	                                        TestSecretOfAnotherAppliance, TestDecide (deleted, restored)
 //	claimed again where the Secret leads to another appliance
 //	                                        TestSecretOfAnotherApplianceBeforeTheInstall
 //	claimed again after a restore of an older backup
 //	                                        TestOutOfABackup
-//	failures that no health check sees      TestContractFailuresAreConditions
+//	failures that no health check sees      TestContractFailuresAreConditions, suite.TestFailedInstallIsRemediated
 //	a write for each step of progress       TestProgressIsNoWrite
 //	bootstrap data in an object or event    TestContractOneLife
 //	meta-data that says another machine     TestProvision
