@@ -10,6 +10,8 @@ import (
 	"os"
 	"sync/atomic"
 	"time"
+
+	"github.com/rackstrap/rackstrap/web"
 )
 
 const (
@@ -117,7 +119,8 @@ func (k *certKeeper) server(ctx context.Context, h http.Handler) *http.Server {
 	}
 }
 
-// httpsPart serves the API to callers with tokens; it comes after restPart.
+// httpsPart serves the API to callers with tokens, and the web UI to everybody; it comes
+// after restPart.
 func (a *appliance) httpsPart() (part, error) {
 	if a.https == nil || a.api == nil {
 		return part{name: "HTTPS", run: func(ctx context.Context) error { <-ctx.Done(); return nil }}, nil
@@ -130,7 +133,7 @@ func (a *appliance) httpsPart() (part, error) {
 	return part{name: "HTTPS", run: func(ctx context.Context) error {
 		done := make(chan error, 1)
 		go func() { done <- a.https.run(ctx) }()
-		err := serveHTTP(ctx, l, a.https.server(ctx, a.api.Remote()))
+		err := serveHTTP(ctx, l, a.https.server(ctx, besideUI(a.api.Remote(), web.Handler(version))))
 		if err == nil {
 			err = <-done
 		}
