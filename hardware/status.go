@@ -95,6 +95,8 @@ type InstallRef struct {
 	UID      string `json:"uid"`
 	// Image is the name or the URL of what it wrote.
 	Image string `json:"image,omitempty"`
+	// Disks are those that it wrote it to; empty for an install of a former release.
+	Disks []DiskRef `json:"disks,omitempty"`
 }
 
 // IdentityConflict says that a machine may not be the one its record means, or that two

@@ -164,6 +164,8 @@ func mayStart(h *hardware.Hardware, w *Workflow) error {
 	switch {
 	case h.Spec.Protect && w.writesDisk():
 		c.Addf("spec.hardware", "%q has protect: true, so nothing is written to its disks (set it to false if that is meant)", h.Meta.Name)
+	case spared(h, w) != nil:
+		c.Add("spec.params.disk", spared(h, w))
 	case s.State == hardware.StateProvisioned && w.destroys() && !w.Spec.Reinstall && !s.KeptUnwiped():
 		c.Addf("spec.reinstall", "%q is provisioned and this would destroy its disk (say reinstall: true if that is meant)", h.Meta.Name)
 	}

@@ -242,11 +242,11 @@ func ended(s *hardware.Status, w *Workflow, f *hardware.Facts, now time.Time) {
 		// it neither installed nor wiped, so the machine is what it was
 	case ok && w.installs() && w.Spec.WaitForPhoneHome:
 		s.State, s.Installed, s.AwaitOS = hardware.StateProvisioning, true, true
-		s.Install = &hardware.InstallRef{Workflow: w.Meta.Name, UID: w.Meta.UID, Image: w.image()}
+		s.Install = &hardware.InstallRef{Workflow: w.Meta.Name, UID: w.Meta.UID, Image: w.image(), Disks: w.systemDisks(f)}
 		s.Deadline = now.Add(PhoneHomeWithin)
 	case ok && w.installs():
 		s.State, s.Installed, s.Failures = hardware.StateProvisioned, true, 0
-		s.Install = &hardware.InstallRef{Workflow: w.Meta.Name, UID: w.Meta.UID, Image: w.image()}
+		s.Install = &hardware.InstallRef{Workflow: w.Meta.Name, UID: w.Meta.UID, Image: w.image(), Disks: w.systemDisks(f)}
 	case ok:
 		wiped(s, w, f)
 	case w.begun():

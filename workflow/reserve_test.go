@@ -1,6 +1,8 @@
 package workflow_test
 
 import (
+	"context"
+	"encoding/json"
 	"errors"
 	"slices"
 	"strings"
@@ -20,6 +22,85 @@ func kept(t *testing.T) *rig {
 	r.release("c1", workflow.ReleaseInput{Reserve: &hardware.Reserve{For: "capi/web", KeepDisks: true}})
 	r.stops("c1", hardware.StoppedByPowerOff)
 	return r
+}
+
+// TestKeptOnAnotherDisk: an install leaves no system of before on another disk of a kept
+// machine, where firmware may find it first.
+func TestKeptOnAnotherDisk(t *testing.T) {
+	t.Parallel()
+	r := newRig(t)
+	wipe := workflow.ActionSpec{Name: "wipe", Kind: workflow.KindDiskWipe, With: map[string]any{"disk": "${disk}"}}
+	write := workflow.ActionSpec{Name: "write", Kind: workflow.KindImageWrite, With: map[string]any{"image": "debian", "disk": "${disk}"}}
+	all := workflow.ActionSpec{Name: "all", Kind: workflow.KindDiskWipe, With: map[string]any{"disk": "all"}}
+	old := workflow.ActionSpec{Name: "old", Kind: workflow.KindDiskWipe, With: map[string]any{"disk": "serial=A"}}
+	for name, actions := range map[string][]workflow.ActionSpec{"to": {wipe, write}, "to-wipes-all": {all, write}, "to-wipes-old": {old, write}} {
+		r.must(r.db.CreateTemplate(r.ctx, &workflow.Template{Meta: hardware.Meta{Name: name}, Spec: workflow.TemplateSpec{
+			Parameters: []workflow.Parameter{{Name: "disk", Default: ""}},
+			Actions:    append(actions, workflow.ActionSpec{Name: "restart", Kind: workflow.KindReboot}),
+		}}))
+	}
+	r.switched(new(bmc).do)
+	facts := &hardware.Facts{CPUs: 2, Disks: []hardware.DiskFact{
+		{Path: "/dev/sda", Serial: "A", Bytes: 1 << 30}, {Path: "/dev/sdb", Serial: "B", Bytes: 2 << 30}, {Path: "/dev/sr0", Removable: true, Bytes: 1 << 20},
+	}}
+	report := func(s *workflow.Session, f *hardware.Facts, disk string) {
+		r.must(s.Facts(r.ctx, f))
+		r.work(s, func(a *workflow.Assign) workflow.Report {
+			rep := fine(a)
+			rep.Result.Disk = disk
+			return rep
+		})
+	}
+	ask := func(template, disk string, dry bool) error {
+		e := r.e
+		if dry {
+			var err error
+			e, err = r.e.Dry(r.ctx, r.db.Dry(), func(_ context.Context, _ *hardware.Hardware, _ *workflow.Workflow, a *workflow.Action) (json.RawMessage, error) {
+				return a.With, nil
+			})
+			r.must(err)
+		}
+		_, err := e.CreateWorkflow(r.ctx, "", workflow.WorkflowSpec{Hardware: "m1", Template: template, Claim: "c2", Params: map[string]any{"disk": disk}})
+		return err
+	}
+	r.must(r.claims("c1"))
+	_, err := r.e.CreateWorkflow(r.ctx, "", workflow.WorkflowSpec{Hardware: "m1", Template: "to", Claim: "c1", Params: map[string]any{"disk": "smallest"}})
+	r.must(err)
+	_, tok := r.boot(1)
+	report(r.attach(tok, newKey(), nil), facts, "/dev/sda")
+	if s := r.status(); s.State != hardware.StateProvisioned || len(s.Install.Disks) != 1 || s.Install.Disks[0] != (hardware.DiskRef{Path: "/dev/sda", Serial: "A"}) {
+		t.Fatalf("installed: %+v", s)
+	}
+	r.release("c1", workflow.ReleaseInput{Reserve: &hardware.Reserve{For: "capi/web", KeepDisks: true}})
+	r.stops("c1", hardware.StoppedByPowerOff)
+	r.must(r.claims("c2"))
+	for _, disk := range []string{"/dev/sdb", "largest", "serial=B", "/dev/sdc", ""} {
+		err := ask("to", disk, false)
+		var bad *hardware.Invalid
+		if !errors.As(err, &bad) {
+			t.Errorf("disk %q: %v", disk, err)
+			continue
+		}
+		for _, want := range []string{"spec.params.disk", "/dev/sda (serial A)", "disk: serial=A", "rackstrap release m1"} {
+			if !strings.Contains(err.Error(), want) {
+				t.Errorf("disk %q: %q is not in: %v", disk, want, err)
+			}
+		}
+		if disk == "largest" && !strings.Contains(err.Error(), "/dev/sdb (serial B)") {
+			t.Errorf("disk %q: where it wants to go is not in: %v", disk, err)
+		}
+	}
+	r.next(hardware.TargetHalt, hardware.ReasonReserved) // and nothing of the old one starts
+	r.must(ask("to-wipes-all", "/dev/sdb", true))
+	r.must(ask("to-wipes-old", "largest", true))
+	r.must(ask("to", "serial=A", true))
+	r.must(ask("to", "/dev/sda", true))
+	r.must(ask("to", "smallest", false))
+	_, tok = r.boot(2)
+	report(r.attach(tok, newKey(), nil), facts, "/dev/sda")
+	if s := r.status(); s.State != hardware.StateProvisioned || s.Reserved != nil {
+		t.Errorf("installed again: %+v", s)
+	}
 }
 
 func other(s *hardware.ClaimSpec) { s.Reuse = "" }
