@@ -23,6 +23,7 @@ type server struct {
 	workflows *resource[workflow.Workflow]
 	claims    *resource[hardware.Claim]
 	rows      summaryRows
+	packers   packers
 	feed      *feed
 	wrong     *wrongTokens
 	large     gate
@@ -63,7 +64,7 @@ func New(d Deps) *API {
 }
 
 func newServer(d Deps) *server {
-	s := &server{Deps: d, wrong: newWrongTokens(d.Now), large: make(gate, largeAtOnce)}
+	s := &server{Deps: d, wrong: newWrongTokens(d.Now), large: make(gate, largeAtOnce), packers: newPackers()}
 	s.hardware = hardwareResource(d)
 	s.subnets = subnetResource(d)
 	s.templates = templateResource(d)
@@ -85,6 +86,8 @@ func (s *server) serve(route Route) http.HandlerFunc {
 		w.Header().Set("X-Content-Type-Options", "nosniff")
 		r = r.WithContext(withTold(withTicket(r.Context(), &ticket{gate: s.large, reading: &s.reading})))
 		defer through(r.Context())
+		w, end := s.compressed(w, r, route)
+		defer end(false)
 		caller := CallerFrom(r.Context())
 		err := caller.mayUse(route)
 		if err == nil {
@@ -104,10 +107,12 @@ func (s *server) serve(route Route) http.HandlerFunc {
 				defer linger(w, r)()
 			}
 			s.fail(w, r, err)
+			end(true)
 			return
 		}
 		if !route.Reads {
 			s.changed(r, "done")
 		}
+		end(true)
 	}
 }
