@@ -4,7 +4,7 @@ package api
 // answer is a preview, and nothing happens.
 type Bulk struct {
 	// Verb is hold, unhold, label, delete, accept, maintenance, release, retire, inspect,
-	// provision or power.
+	// provision, cancel (the active workflow) or power.
 	Verb string `json:"verb"`
 	// Names are the machines; or Selector, State or both choose them. All is needed where
 	// neither is given.

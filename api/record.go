@@ -138,6 +138,8 @@ type Applied struct {
 	// did.
 	Detail string                `json:"detail,omitempty"`
 	Errors []hardware.FieldError `json:"errors,omitempty"`
+	// Hint, for an error, says what to do next.
+	Hint string `json:"hint,omitempty"`
 }
 
 // Outcome is what apply did with a document.

@@ -71,6 +71,21 @@ func TestBulk(t *testing.T) {
 	if err != nil || outcomes(gone) != "m012=deleted" || len(gone[0].Skipped) == 0 {
 		t.Errorf("got %+v, %v", gone, err)
 	}
+	// the active workflow ends; who has none is as wanted
+	in = api.Bulk{Verb: "cancel", Names: []string{"m012", "m013"}, Options: map[string]any{"reason": "another day"}, Confirm: &two}
+	for range 2 { // a preview ends nothing
+		cancelled, err := d.c.DryBulk(ctx, in)
+		if err != nil || outcomes(cancelled) != "m012=changed m013=unchanged" || cancelled[0].Detail != "workflow w1: pending → cancelled" {
+			t.Errorf("got %+v, %v", cancelled, err)
+		}
+	}
+	cancelled, err := d.c.Bulk(ctx, in)
+	if err != nil || outcomes(cancelled) != "m012=changed m013=unchanged" {
+		t.Errorf("got %+v, %v", cancelled, err)
+	}
+	if cancelled, err = d.c.Bulk(ctx, in); err != nil || outcomes(cancelled) != "m012=unchanged m013=unchanged" {
+		t.Errorf("again: got %+v, %v", cancelled, err)
+	}
 	// the verbs of the lifecycle
 	for verb, want := range map[string]string{"maintenance": "m000=changed", "retire": "m000=changed", "release": "m000="} {
 		got, err := d.c.DryBulk(ctx, api.Bulk{Verb: verb, Names: []string{"m000"}})
@@ -103,6 +118,7 @@ func TestBulkRefusals(t *testing.T) {
 		{`{"verb":"hold","all":true,"options":{"x":1}}`, 422, `options.x`},
 		{`{"verb":"label","all":true,"options":{"sett":{}}}`, 422, `did you mean set?`},
 		{`{"verb":"provision","all":true,"options":{"image":"x","name":"w"}}`, 200, `options.name is for one machine`},
+		{`{"verb":"provision","all":true,"options":{"image":"x","name":"w"}}`, 200, `"hint":"leave it out: `},
 		{`{"verb":"power","all":true,"options":{"action":"explode"}}`, 200, `is not known (on, off, cycle or status)`},
 		{`{"verb":"hold","al":true}`, 422, `did you mean all?`},
 	} {

@@ -219,7 +219,7 @@ func results(plan []*planned) []api.Applied {
 			continue
 		}
 		pr := problem(p.err)
-		out[i].Result, out[i].Detail, out[i].Errors = api.OutcomeError, pr.Detail, pr.Errors
+		out[i].Result, out[i].Detail, out[i].Errors, out[i].Hint = api.OutcomeError, pr.Detail, pr.Errors, pr.Hint
 	}
 	return out
 }

@@ -48,6 +48,9 @@ func bulkVerbs() map[string]bulkVerb {
 			}
 			return d, err
 		}),
+		"cancel": bulkOf(func(ctx context.Context, s *server, h *hardware.Hardware, o api.Cancel) (did, error) {
+			return s.bulkCancel(ctx, h, cancelReason(o))
+		}),
 		"inspect": bulkOf(func(ctx context.Context, s *server, h *hardware.Hardware, _ struct{}) (did, error) {
 			return s.bulkWorkflow(ctx, "", inspectSpec(h))
 		}),
@@ -110,6 +113,30 @@ func stateText(h *hardware.Hardware) string {
 		s += ", in maintenance"
 	}
 	return s
+}
+
+// bulkCancel ends the machine's active workflow; one without is as it should be.
+func (s *server) bulkCancel(ctx context.Context, h *hardware.Hardware, why string) (did, error) {
+	none := did{outcome: api.OutcomeUnchanged, detail: "no workflow is active"}
+	if h.Status.Workflow == "" {
+		return none, nil
+	}
+	old, err := s.workflows.get(ctx, h.Status.Workflow)
+	if err != nil || old.Status.State.Ended() {
+		if errors.Is(err, workflow.ErrNotFound) {
+			err = nil
+		}
+		return none, err
+	}
+	was := old.Status.State
+	w, err := s.Engine.CancelWorkflow(ctx, old.Meta.Name, why)
+	if err != nil {
+		return did{}, err
+	}
+	if !w.Status.State.Ended() {
+		return did{outcome: api.OutcomeDone, detail: fmt.Sprintf("workflow %s stops when its worker has stopped", w.Meta.Name)}, nil
+	}
+	return did{outcome: api.OutcomeChanged, detail: fmt.Sprintf("workflow %s: %s → %s", w.Meta.Name, was, w.Status.State)}, nil
 }
 
 func (s *server) bulkWorkflow(ctx context.Context, name string, spec workflow.WorkflowSpec) (did, error) {

@@ -39,12 +39,16 @@ func (s *server) cancel(w http.ResponseWriter, r *http.Request) error {
 	if _, err := s.workflows.find(r.Context(), name); err != nil {
 		return err
 	}
-	why := hardware.PlainText(strings.TrimSpace(in.Reason), 200)
-	if why == "" {
-		why = "cancelled by an operator"
-	}
-	if _, err := s.Engine.CancelWorkflow(r.Context(), name, why); err != nil {
+	if _, err := s.Engine.CancelWorkflow(r.Context(), name, cancelReason(in)); err != nil {
 		return err
 	}
 	return s.workflows.answer(r.Context(), w, http.StatusOK, name)
+}
+
+// cancelReason is what the timeline shows of why a workflow was ended.
+func cancelReason(in api.Cancel) string {
+	if why := hardware.PlainText(strings.TrimSpace(in.Reason), 200); why != "" {
+		return why
+	}
+	return "cancelled by an operator"
 }
