@@ -285,7 +285,7 @@ func (d *topology) upgraded() {
 		return errors.New("it does not")
 	})
 	d.AddImage(name, suite.KubernetesVersion)
-	d.Eventually("it goes on", func() error {
+	d.Within(time.Minute, "it goes on", func() error {
 		if m := d.infra()[waits.Name]; m == nil || m.UID != waits.UID || m.Spec.ProviderID == "" {
 			return fmt.Errorf("%+v", m)
 		}

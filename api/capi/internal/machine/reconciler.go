@@ -32,7 +32,8 @@ const (
 	// again is when an object is looked at again while it is on its way, in case that an
 	// event was missed.
 	again = 2 * time.Minute
-	// soon is when an appliance is asked again that did not answer.
+	// soon is when an appliance is asked again that did not answer, or had no image: a
+	// claimer is told of machines, not of images.
 	soon = 15 * time.Second
 	// within is how long the appliance may take for all that one look asks of it.
 	within = 45 * time.Second

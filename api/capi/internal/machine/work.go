@@ -454,7 +454,7 @@ func refusedInstall(p *api.Problem) string {
 // resync of everything.
 func (w *work) when(d decision) time.Duration {
 	switch {
-	case w.faulty:
+	case w.faulty, d.reason == infrav1.ImageMissingReason:
 		return soon
 	case d.step == stepWait && d.blocks != "" && w.app != nil && d.reason != infrav1.OnHoldReason:
 		return again
