@@ -92,6 +92,9 @@ func (db *DB) Commit(ctx context.Context, c *workflow.Change) error {
 	if w != nil {
 		w.Meta.Revision = rev
 		*c.Workflow = *w
+		if !db.dry {
+			db.history.ended(w, db.opts.Now())
+		}
 	}
 	for i := range events {
 		events[i].Cursor = rev

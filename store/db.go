@@ -61,6 +61,7 @@ type DB struct {
 	ended   atomic.Int64 // claims since the last trim
 	dry     bool         // see Dry
 	taking  taking       // see Claim
+	history history      // see Installs
 	// installation is cached; see Installation.
 	installation atomic.Pointer[string]
 }

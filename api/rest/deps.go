@@ -74,6 +74,7 @@ type Records interface {
 	ClaimRecords
 	BootRecords
 	IndexRecords
+	InstallRecords
 	// ListLeases lists what DHCP has confirmed.
 	ListLeases(ctx context.Context) ([]hardware.Lease, error)
 }

@@ -91,6 +91,7 @@ func parameters() map[string]openapi.Parameter {
 		"hold":              flag("Of machines that are, or (false) are not, on hold."),
 		"name":              text("Of these machines only, by their names, with commas; at most 1000."),
 		"sessions":          flag("Those of signed-in browsers too."),
+		"days":              count("How many days back, today counted; 30 where not given, 90 at most."),
 		"maintenance":       flag("Of machines that a human works on, or (false) does not."),
 		"q":                 text("With this text in what people know it by: its names, asset tag, serial number, a MAC, an address."),
 		"kind":              text("Of this kind only."),

@@ -48,6 +48,7 @@ func Routes() []Route {
 		{Method: http.MethodGet, Path: "/boot-files", Does: "List the files that machines are sent on their way to the worker", Role: RoleViewer, Out: api.List[api.BootFile]{}, handle: (*server).bootFileList},
 	}
 	routes = append(routes, summaryRoutes()...)
+	routes = append(routes, overviewRoutes()...)
 	routes = append(routes, leaseRoutes()...)
 	routes = append(routes, tokenRoutes()...)
 	routes = append(routes, sessionRoutes()...)

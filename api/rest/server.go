@@ -24,6 +24,7 @@ type server struct {
 	claims    *resource[hardware.Claim]
 	rows      summaryRows
 	packers   packers
+	trend     trend
 	feed      *feed
 	wrong     *wrongTokens
 	large     gate
