@@ -93,6 +93,18 @@ func (s *Stage) open(ctx context.Context, o Options) (err error) {
 	return nil
 }
 
+// Env is what the programs in web/ui/test are told of an appliance, as variables of the
+// environment.
+func Env(url string, tokens map[hardware.Role]string, fingerprint string) []string {
+	return []string{
+		"RACKSTRAP_UI_URL=" + url,
+		"RACKSTRAP_UI_ADMIN=" + tokens[hardware.RoleAdmin],
+		"RACKSTRAP_UI_OPERATOR=" + tokens[hardware.RoleOperator],
+		"RACKSTRAP_UI_VIEWER=" + tokens[hardware.RoleViewer],
+		"RACKSTRAP_UI_FINGERPRINT=" + fingerprint,
+	}
+}
+
 // Door is a further way to the appliance, for who breaks ways.
 func (s *Stage) Door(ctx context.Context) (*Door, error) {
 	return OpenDoor(ctx, s.Lab.Namespace, net.JoinHostPort(s.Lab.Gateway().String(), client.DefaultPort))

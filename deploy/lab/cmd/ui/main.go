@@ -1,6 +1,8 @@
 // Command ui starts a real appliance with a rack of simulated machines in every state,
 // in a lab, prints where its web UI is and the tokens to sign in with, and runs until it
-// is interrupted. Nothing of the host's networks is touched, and nothing is left.
+// is interrupted. Nothing of the host's networks is touched, and nothing is left. With
+// arguments it runs them as a command that is told where all that is (stage.Env), and ends
+// when the command does.
 package main
 
 import (
@@ -9,6 +11,7 @@ import (
 	"flag"
 	"fmt"
 	"os"
+	"os/exec"
 	"os/signal"
 	"syscall"
 	"time"
@@ -57,9 +60,19 @@ func run(ctx context.Context, args []string) error {
 		defer f.Close()
 		url = f.url
 	}
+	if fs.NArg() > 0 {
+		return errors.Join(command(ctx, fs.Args(), stage.Env(url, s.Tokens, s.Fingerprint)), s.Close())
+	}
 	tell(s, url)
 	<-ctx.Done()
 	return s.Close()
+}
+
+func command(ctx context.Context, args, env []string) error {
+	cmd := exec.CommandContext(ctx, args[0], args[1:]...)
+	cmd.Env = append(os.Environ(), env...)
+	cmd.Stdout, cmd.Stderr = os.Stdout, os.Stderr
+	return cmd.Run()
 }
 
 func fill(ctx context.Context, s *stage.Stage, empty bool, machines int, busy time.Duration) error {

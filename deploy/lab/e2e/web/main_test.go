@@ -126,14 +126,7 @@ func newStage(t *testing.T, name string) *stage.Stage {
 
 // where is what the tests are told of an appliance.
 func where(url string, tokens map[hardware.Role]string, fingerprint, control string) []string {
-	return []string{
-		"RACKSTRAP_UI_URL=" + url,
-		"RACKSTRAP_UI_ADMIN=" + tokens[hardware.RoleAdmin],
-		"RACKSTRAP_UI_OPERATOR=" + tokens[hardware.RoleOperator],
-		"RACKSTRAP_UI_VIEWER=" + tokens[hardware.RoleViewer],
-		"RACKSTRAP_UI_FINGERPRINT=" + fingerprint,
-		"RACKSTRAP_UI_CONTROL=" + control,
-	}
+	return append(stage.Env(url, tokens, fingerprint), "RACKSTRAP_UI_CONTROL="+control)
 }
 
 // node runs a file of tests, each test of which is one of ours in the output.
