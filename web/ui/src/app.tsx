@@ -126,7 +126,7 @@ function Frame(): JSX.Element {
         <div class="right">
           <Connection />
           <details class="menu">
-            <summary aria-label="Account and appearance">
+            <summary title="Account and appearance">
               {me.value!.name} <small>{me.value!.role}</small>
             </summary>
             <div>

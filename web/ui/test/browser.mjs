@@ -65,7 +65,19 @@ export async function axe(page) {
     .flatMap((v) => v.nodes.map((n) => `${v.impact}: ${v.id}: ${n.target.join(" ")}: ${n.failureSummary.replaceAll(/\s+/g, " ")}`));
 }
 
-/** How many px the page is wider than its window; 0 is right. */
+/** Why a page is wider than its window: the innermost elements that stick out of it. None is right. */
 export function overflow(page) {
-  return page.evaluate(() => document.documentElement.scrollWidth - document.documentElement.clientWidth);
+  return page.evaluate(() => {
+    const root = document.documentElement;
+    if (root.scrollWidth <= root.clientWidth) return [];
+    // what is positioned is clipped by what it is positioned in, not by all that it is in
+    const around = (e) => (getComputedStyle(e).position === "absolute" ? e.offsetParent : e.parentElement);
+    const clipped = (e) => {
+      for (let a = around(e); a && a !== document.body; a = around(a)) if (getComputedStyle(a).overflowX !== "visible") return true;
+      return false;
+    };
+    const out = [...document.body.querySelectorAll("*")].filter((e) => e.getBoundingClientRect().right > root.clientWidth + 1 && !clipped(e));
+    const inner = out.filter((e) => !out.some((o) => o !== e && e.contains(o)));
+    return [`${root.scrollWidth - root.clientWidth} px wider than the window`, ...inner.slice(0, 5).map((e) => e.outerHTML.slice(0, 200))];
+  });
 }

@@ -48,13 +48,24 @@ export async function open(t, role, o = {}) {
   page.setDefaultTimeout(patience);
   const wrong = watch(page, o);
   t.after(async () => {
+    if (t.passed === false) t.diagnostic(`${page.url()} shows:\n${await seen(page)}`);
     await context.close();
-    assert.deepEqual(wrong, [], "what went wrong in the page");
+    none(wrong, "what went wrong in the page");
   });
   if (role) await session(context, token(role));
   await page.goto(base + (o.path ?? "/"));
   if (role) await page.getByRole("navigation", { name: "Main" }).waitFor();
   return page;
+}
+
+/** Fails with what was found, a line each, if anything was. */
+export function none(found, what = "what must not be there") {
+  if (found.length > 0) assert.fail(`${what}:\n  ${found.join("\n  ")}`);
+}
+
+/** What a person sees in a page, as text. */
+function seen(page) {
+  return page.locator("body").innerText({ timeout: 5000 }).then((text) => text.slice(0, 3000), String);
 }
 
 /** A request to the API with the token of a role; throws where it does not succeed. */

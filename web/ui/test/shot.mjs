@@ -57,8 +57,7 @@ try {
   await page.locator(".loading").waitFor({ state: "detached" }).catch(() => wrong.push("it is loading for more than 20 s"));
   await page.waitForTimeout(Number(values.pause)); // a picture is for people: what moves shall have moved
   await page.screenshot({ path: out, fullPage: values.full });
-  const wide = await overflow(page);
-  if (wide > 0) wrong.push(`the page is ${wide} px wider than the window`);
+  wrong.push(...(await overflow(page)));
   if (values.axe) wrong.push(...(await axe(page)));
   for (const w of wrong) console.log(w);
 } finally {

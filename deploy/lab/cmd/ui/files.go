@@ -16,6 +16,8 @@ import (
 	"path/filepath"
 	"strings"
 	"time"
+
+	"github.com/rackstrap/rackstrap/web"
 )
 
 // files serves the files of the UI from a folder, and passes everything else on to the
@@ -60,15 +62,12 @@ func serveFiles(ctx context.Context, dist, appliance string) (*files, error) {
 			file = page
 		}
 		w.Header().Set("Cache-Control", "no-store")
-		w.Header().Set("Content-Security-Policy", policy)
+		w.Header().Set("Content-Security-Policy", web.Policy)
 		http.ServeFile(w, r, file)
 	})}
 	go func() { _ = f.server.ServeTLS(ln, "", "") }() // until Close
 	return f, nil
 }
-
-// policy is what the appliance sends with its pages.
-const policy = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; connect-src 'self'; font-src 'self'; base-uri 'none'; form-action 'self'; frame-ancestors 'none'"
 
 // Close ends it.
 func (f *files) Close() { _ = f.server.Close() }

@@ -136,7 +136,7 @@ func node(t *testing.T, file string, limit time.Duration, env []string) {
 	defer cancel()
 	cmd := exec.CommandContext(ctx, "node", "--test", "--test-reporter=spec", file)
 	cmd.Dir = root(t)
-	cmd.Env = append(os.Environ(), env...)
+	cmd.Env = append(append(os.Environ(), "FORCE_COLOR=0", "NO_COLOR=1"), env...)
 	// Its browser goes with it.
 	cmd.Cancel = func() error { return cmd.Process.Signal(os.Interrupt) }
 	cmd.WaitDelay = 10 * time.Second

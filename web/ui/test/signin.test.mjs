@@ -1,0 +1,62 @@
+import assert from "node:assert/strict";
+import { createHash } from "node:crypto";
+import test from "node:test";
+import { base, fetchAPI, open, token } from "./harness.mjs";
+
+test("a wrong token is refused where it was typed", async (t) => {
+  const page = await open(t, "", { mayFail: /status of 401 .*\/session\)/ });
+  await page.getByLabel("Token").fill("rst_nobody");
+  await page.getByRole("button", { name: "Sign in" }).click();
+  await page.getByRole("alert").waitFor();
+  assert.match(await page.getByRole("alert").innerText(), /token/i);
+  assert.equal(await page.getByLabel("Token").inputValue(), "rst_nobody", "what was typed stays, to be corrected");
+  assert.equal(await page.getByRole("navigation").count(), 0);
+});
+
+test("the right token opens the page that was asked for, and is kept nowhere in it", async (t) => {
+  const page = await open(t, "", { path: "/machines?q=role%3Ddb" });
+  await page.getByLabel("Token").fill(token("operator"));
+  await page.keyboard.press("Enter");
+  await page.getByRole("navigation", { name: "Main" }).waitFor();
+  assert.equal(new URL(page.url()).pathname, "/machines");
+  await page.getByText("operator").first().waitFor();
+  const kept = await page.evaluate(() => JSON.stringify([{ ...localStorage }, { ...sessionStorage }, document.cookie, document.documentElement.outerHTML, location.href]));
+  assert.ok(!kept.includes(token("operator").slice(4, 20)), "the token is in the page or its storage");
+  const [cookie, ...others] = await page.context().cookies();
+  assert.deepEqual(others, []);
+  assert.equal(cookie.httpOnly, true);
+  assert.equal(cookie.secure, true);
+  assert.equal(cookie.sameSite, "Strict");
+  assert.ok(!cookie.value.includes(token("operator").slice(4, 20)), "the cookie has the token");
+
+  await page.reload();
+  await page.getByRole("navigation", { name: "Main" }).waitFor(); // still signed in
+
+  await page.locator("summary", { hasText: "operator" }).click();
+  await page.getByRole("button", { name: "Sign out" }).click();
+  await page.getByLabel("Token").waitFor();
+  const again = await page.request.get(`${base}/api/v1/whoami`, { headers: { Cookie: `${cookie.name}=${cookie.value}` } });
+  assert.equal(again.status(), 401, "a cookie that was signed out is worth nothing");
+});
+
+test("a token that is revoked ends its session, and the page says so", async (t) => {
+  const made = JSON.parse((await fetchAPI("admin", "POST", "/tokens", { metadata: { name: "for-a-moment" }, spec: { role: "viewer" } })).text);
+  const page = await open(t, "", { mayFail: /status of 401/ });
+  await page.getByLabel("Token").fill(made.secret);
+  await page.getByRole("button", { name: "Sign in" }).click();
+  await page.getByRole("navigation", { name: "Main" }).waitFor();
+  assert.equal((await fetchAPI("admin", "DELETE", "/tokens/for-a-moment")).status, 204);
+  await page.getByRole("link", { name: "Images" }).click(); // which asks the appliance
+  await page.getByLabel("Token").waitFor();
+  await page.getByText(/session has ended/).waitFor();
+});
+
+test("the certificate is the one whose fingerprint people compare", async (t) => {
+  const page = await open(t, "");
+  const cdp = await page.context().newCDPSession(page);
+  await cdp.send("Network.enable");
+  await page.reload();
+  const { tableNames } = await cdp.send("Network.getCertificate", { origin: base });
+  const seen = createHash("sha256").update(Buffer.from(tableNames[0], "base64")).digest("hex");
+  assert.equal(seen, process.env.RACKSTRAP_UI_FINGERPRINT.replaceAll(":", "").toLowerCase());
+});
