@@ -330,7 +330,7 @@ func (e *Engine) assign(ctx context.Context, m *machine, w *Workflow, at Assignm
 	a := &w.Status.Actions[at.Action]
 	h, err := e.c.Store.Hardware(ctx, m.uid)
 	var options json.RawMessage
-	if err == nil && h.Spec.Protect && a.writesDisk() {
+	if err == nil && h.Spec.Protect && a.Kind.writesDisk() {
 		err = fmt.Errorf("the record says protect: true (set it to false to allow writes to this machine's disks)")
 	}
 	if err == nil {

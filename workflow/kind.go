@@ -38,6 +38,7 @@ type Options interface {
 
 // kindInfo is what the engine knows of a kind.
 type kindInfo struct {
+	does    string
 	options func() Options
 	timeout time.Duration // where the template names none
 	retries int           // where the template names none
@@ -45,16 +46,16 @@ type kindInfo struct {
 
 func kinds() map[Kind]kindInfo {
 	return map[Kind]kindInfo{
-		KindDiskWipe:      {func() Options { return new(DiskWipe) }, 0, 1},
-		KindImageWrite:    {func() Options { return new(ImageWrite) }, 0, 2},
-		KindDiskGrow:      {func() Options { return new(DiskGrow) }, 2 * time.Minute, 1},
-		KindFileWrite:     {func() Options { return new(FileWrite) }, 2 * time.Minute, 1},
-		KindNetworkConfig: {func() Options { return new(NetworkConfig) }, 2 * time.Minute, 1},
-		KindCloudInit:     {func() Options { return new(CloudInit) }, 2 * time.Minute, 1},
-		KindIgnition:      {func() Options { return new(Ignition) }, 2 * time.Minute, 1},
-		KindSeedPartition: {func() Options { return new(SeedPartition) }, 2 * time.Minute, 1},
-		KindReboot:        {func() Options { return new(Reboot) }, 2 * time.Minute, 1},
-		KindPowerOff:      {func() Options { return new(PowerOff) }, 2 * time.Minute, 1},
+		KindDiskWipe:      {"Destroys what is on a disk, or on all of them.", func() Options { return new(DiskWipe) }, 0, 1},
+		KindImageWrite:    {"Streams an image onto a disk.", func() Options { return new(ImageWrite) }, 0, 2},
+		KindDiskGrow:      {"Grows the last partition to the end of the disk, or to the partition of a seed.", func() Options { return new(DiskGrow) }, 2 * time.Minute, 1},
+		KindFileWrite:     {"Writes one file into the installed system.", func() Options { return new(FileWrite) }, 2 * time.Minute, 1},
+		KindNetworkConfig: {"Writes the network configuration of the installed system.", func() Options { return new(NetworkConfig) }, 2 * time.Minute, 1},
+		KindCloudInit:     {"Writes a NoCloud seed into the installed system.", func() Options { return new(CloudInit) }, 2 * time.Minute, 1},
+		KindIgnition:      {"Writes an Ignition config, byte by byte, to where the system on the disk reads it at its first start.", func() Options { return new(Ignition) }, 2 * time.Minute, 1},
+		KindSeedPartition: {"Writes a NoCloud seed into a small partition of its own at the end of the disk.", func() Options { return new(SeedPartition) }, 2 * time.Minute, 1},
+		KindReboot:        {"Restarts the machine into the disk.", func() Options { return new(Reboot) }, 2 * time.Minute, 1},
+		KindPowerOff:      {"Switches the machine off.", func() Options { return new(PowerOff) }, 2 * time.Minute, 1},
 	}
 }
 
@@ -67,6 +68,15 @@ func Kinds() []Kind {
 	sort.Slice(out, func(i, j int) bool { return out[i] < out[j] })
 	return out
 }
+
+// writesDisk reports whether an action of the kind touches a disk.
+func (k Kind) writesDisk() bool { return !k.last() }
+
+// destroys reports whether it overwrites disks.
+func (k Kind) destroys() bool { return k == KindImageWrite || k == KindDiskWipe }
+
+// last reports whether the worker is gone after it.
+func (k Kind) last() bool { return k == KindReboot || k == KindPowerOff }
 
 // Known reports whether k is a kind.
 func (k Kind) Known() bool { _, ok := kinds()[k]; return ok }

@@ -60,14 +60,14 @@ func (w *Workflow) image() string {
 func (w *Workflow) releases() bool { return w.Spec.Purpose == PurposeRelease }
 
 // destroys reports whether the workflow overwrites disks.
-func (w *Workflow) destroys() bool { return w.has(KindImageWrite) || w.has(KindDiskWipe) }
+func (w *Workflow) destroys() bool {
+	return slices.ContainsFunc(w.Status.Actions, func(a Action) bool { return a.Kind.destroys() })
+}
 
 // writesDisk reports whether any action touches a disk.
 func (w *Workflow) writesDisk() bool {
-	return slices.ContainsFunc(w.Status.Actions, func(a Action) bool { return a.writesDisk() })
+	return slices.ContainsFunc(w.Status.Actions, func(a Action) bool { return a.Kind.writesDisk() })
 }
-
-func (a *Action) writesDisk() bool { return a.Kind != KindReboot && a.Kind != KindPowerOff }
 
 func (w *Workflow) has(k Kind) bool {
 	return slices.ContainsFunc(w.Status.Actions, func(a Action) bool { return a.Kind == k })
@@ -76,14 +76,14 @@ func (w *Workflow) has(k Kind) bool {
 // begun reports whether an action of a kind that destroys has been started.
 func (w *Workflow) begun() bool {
 	return slices.ContainsFunc(w.Status.Actions, func(a Action) bool {
-		return (a.Kind == KindImageWrite || a.Kind == KindDiskWipe) && len(a.Attempts) > 0
+		return a.Kind.destroys() && len(a.Attempts) > 0
 	})
 }
 
 // wrote reports whether an action that leaves something on a disk has been started.
 func (w *Workflow) wrote() bool {
 	return slices.ContainsFunc(w.Status.Actions, func(a Action) bool {
-		return a.writesDisk() && a.Kind != KindDiskWipe && len(a.Attempts) > 0
+		return a.Kind.writesDisk() && a.Kind != KindDiskWipe && len(a.Attempts) > 0
 	})
 }
 
@@ -107,7 +107,7 @@ func soil(dirty []hardware.DiskRef, w *Workflow, f *hardware.Facts) []hardware.D
 	}
 	for _, a := range w.Status.Actions {
 		for _, t := range a.Attempts {
-			if a.writesDisk() && a.Kind != KindDiskWipe {
+			if a.Kind.writesDisk() && a.Kind != KindDiskWipe {
 				add(hardware.DiskRef{Path: t.Result.Disk, Serial: serial[t.Result.Disk]})
 			}
 		}

@@ -88,7 +88,7 @@ func (t *Template) Validate() error {
 			c.Addf(at+".retries", "%d must be 0 to %d", *a.Retries, MaxRetries)
 		}
 		checkWith(c, at, a, declared)
-		if (a.Kind == KindReboot || a.Kind == KindPowerOff) && i != len(s.Actions)-1 {
+		if a.Kind.last() && i != len(s.Actions)-1 {
 			c.Addf(at+".kind", "%s must be the last action", a.Kind)
 		}
 	}

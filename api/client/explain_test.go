@@ -107,3 +107,26 @@ func TestReasons(t *testing.T) {
 		t.Errorf("%d reasons, the first is %+v", len(all), all[0])
 	}
 }
+
+// Templates are looked into as the API has them.
+func TestTemplates(t *testing.T) {
+	t.Parallel()
+	d := start(t)
+	kinds, err := d.c.ActionKinds(t.Context())
+	d.must(err)
+	if len(kinds.Items) != len(workflow.Kinds()) || len(kinds.Variables) == 0 {
+		t.Errorf("%+v", kinds)
+	}
+	_, err = d.c.Templates.Create(t.Context(), &workflow.Template{
+		Meta: hardware.Meta{Name: "restart"},
+		Spec: workflow.TemplateSpec{Actions: []workflow.ActionSpec{{Name: "restart", Kind: workflow.KindReboot}}},
+	})
+	d.must(err)
+	rows, err := d.c.TemplateSummaries(t.Context())
+	d.must(err)
+	if len(rows) != 1 || rows[0].Name != "restart" {
+		t.Errorf("%+v", rows)
+	}
+	_, err = d.c.RenderTemplate(t.Context(), api.RenderTemplate{Name: "restart", Hardware: "none"})
+	wantProblem(t, err, 404, api.CodeNotFound, "none")
+}

@@ -39,6 +39,9 @@ type Deps struct {
 	// Guide is the troubleshooting guide in Markdown, with a heading for every Reason;
 	// empty: Reasons have their sentence only.
 	Guide string
+	// BuiltIn says of a template whether the appliance ships it, and whether it was edited
+	// since; nil: none is shipped.
+	BuiltIn func(t *workflow.Template) (shipped, edited bool)
 	// Metrics is served at /metrics, to viewers; nil serves none.
 	Metrics http.Handler
 	// Fingerprint is the SHA-256 of the certificate of the HTTPS listener, in hex;

@@ -50,6 +50,8 @@ func tags() []openapi.Tag {
 		{Name: "claims", Description: "Who has which machine."},
 		{Name: "workflows", Description: "What is, or was, done on a machine, step by step."},
 		{Name: "templates", Description: "What workflows are made from."},
+		{Name: "template-summaries", Description: "The templates, a row each, and what was made of them."},
+		{Name: "action-kinds", Description: "What templates are made of."},
 		{Name: "images", Description: "Operating systems to install."},
 		{Name: "subnets", Description: "The networks in which DHCP answers."},
 		{Name: "rules", Description: "What becomes of discovered machines."},

@@ -60,6 +60,7 @@ func Routes() []Route {
 	routes = append(routes, recordRoutes(api.KindHardware, true, hardwareListing(), func(s *server) *resource[hardware.Hardware] { return s.hardware })...)
 	routes = append(routes, recordRoutes(api.KindSubnet, true, subnetListing(), func(s *server) *resource[hardware.Subnet] { return s.subnets })...)
 	routes = append(routes, recordRoutes(api.KindTemplate, true, listing[workflow.Template]{}, func(s *server) *resource[workflow.Template] { return s.templates })...)
+	routes = append(routes, templateRoutes()...)
 	routes = append(routes, imageRoutes()...)
 	routes = append(routes, ruleRoutes()...)
 	return append(routes, recordRoutes(api.KindWorkflow, false, workflowListing(), func(s *server) *resource[workflow.Workflow] { return s.workflows })...)

@@ -206,6 +206,10 @@ func (a *appliance) parts() ([]part, error) {
 }
 
 func (a *appliance) restPart() (part, error) {
+	sums, err := builtIns()
+	if err != nil {
+		return part{}, err
+	}
 	if err := os.MkdirAll(filepath.Dir(a.c.Socket), 0o750); err != nil {
 		return part{}, err
 	}
@@ -218,7 +222,7 @@ func (a *appliance) restPart() (part, error) {
 		Dry: a.dry, Tokens: a.db, Audit: a.db.AppendEvent, Note: a.recorder.Note,
 		Count: a.meters.request, Metrics: promhttp.HandlerFor(a.reg, promhttp.HandlerOpts{}), Fingerprint: a.fingerprint,
 		BootFiles: a.bootFiles, BootFileList: a.bootFileList, Revoke: a.revokeLease, Network: a.resolver.static, Sums: a.images.Sum,
-		Guide:   docs.Troubleshooting,
+		Guide: docs.Troubleshooting, BuiltIn: func(t *workflow.Template) (bool, bool) { return isBuiltIn(sums, t) },
 		Version: version, Now: time.Now, Log: a.log,
 	})
 	return part{name: "REST", run: func(ctx context.Context) error {

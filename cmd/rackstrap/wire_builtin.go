@@ -102,6 +102,32 @@ func refresh(ctx context.Context, db templateStore, t *workflow.Template) error 
 	return db.UpdateTemplate(ctx, have)
 }
 
+// builtIns are the sums of the specs that this release has built in, by name.
+func builtIns() (map[string]string, error) {
+	all, err := builtinTemplates()
+	if err != nil {
+		return nil, err
+	}
+	out := map[string]string{}
+	for _, t := range all {
+		if out[t.Meta.Name], err = specSum(t); err != nil {
+			return nil, err
+		}
+	}
+	return out, nil
+}
+
+// isBuiltIn says of a template whether it is one of those by its name, and whether it was
+// edited since.
+func isBuiltIn(sums map[string]string, t *workflow.Template) (shipped, edited bool) {
+	was, shipped := sums[t.Meta.Name]
+	if !shipped {
+		return false, false
+	}
+	now, err := specSum(t)
+	return true, err != nil || now != was
+}
+
 func specSum(t *workflow.Template) (string, error) {
 	b, err := json.Marshal(t.Spec)
 	if err != nil {

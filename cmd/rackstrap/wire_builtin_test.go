@@ -29,6 +29,31 @@ func TestBuiltinTemplates(t *testing.T) {
 	}
 }
 
+// What is built in is known by its name, and an edited one by what is in it.
+func TestIsBuiltIn(t *testing.T) {
+	t.Parallel()
+	sums, err := builtIns()
+	if err != nil {
+		t.Fatal(err)
+	}
+	a := openAppliance(t, t.TempDir())
+	install, err := a.db.TemplateByName(t.Context(), "install")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if shipped, edited := isBuiltIn(sums, install); !shipped || edited {
+		t.Errorf("as it is kept: shipped %t, edited %t", shipped, edited)
+	}
+	install.Spec.Description = "ours"
+	if shipped, edited := isBuiltIn(sums, install); !shipped || !edited {
+		t.Errorf("edited: shipped %t, edited %t", shipped, edited)
+	}
+	install.Meta.Name = "ours"
+	if shipped, edited := isBuiltIn(sums, install); shipped || edited {
+		t.Errorf("a copy: shipped %t, edited %t", shipped, edited)
+	}
+}
+
 // The template of the first release is brought up to date, an edited one is not.
 func TestBuiltinTemplatesAreRefreshed(t *testing.T) {
 	t.Parallel()

@@ -39,6 +39,9 @@ func newSchemas(t Types) *schemas {
 	return &schemas{types: t, names: map[reflect.Type]string{}, made: map[string]*Schema{}}
 }
 
+// Object is the schema of a struct by itself: nothing in it refers to another.
+func Object(t reflect.Type, types Types) *Schema { return newSchemas(types).object(t) }
+
 // collect gives every struct and closed set below t a name; two types with one name
 // are told apart by their packages.
 func (s *schemas) collect(all []reflect.Type) {
