@@ -56,6 +56,8 @@ type Deps struct {
 	// Sums reads the list of checksums at a URL and returns what it says of an image by
 	// URL; nil: lists are not read.
 	Sums func(ctx context.Context, list, image string) (string, error)
+	// Doctor looks at all that netbooting needs; nil cannot.
+	Doctor func(ctx context.Context) ([]api.DoctorCheck, error)
 	// Installation is the id of this installation.
 	Installation string
 	// Version of the daemon.

@@ -47,6 +47,7 @@ func tags() []openapi.Tag {
 		{Name: "hardware", Description: "The machines: their records, and what is done with them."},
 		{Name: "summaries", Description: "The machines, a row each: what lists of thousands show."},
 		{Name: "overview", Description: "How all of it is, in numbers."},
+		{Name: "doctor", Description: "What netbooting needs, looked at from the appliance."},
 		{Name: "claims", Description: "Who has which machine."},
 		{Name: "workflows", Description: "What is, or was, done on a machine, step by step."},
 		{Name: "templates", Description: "What workflows are made from."},

@@ -39,6 +39,7 @@ func enums() map[reflect.Type][]string {
 	set(out, api.OutcomeCreated, api.OutcomeChanged, api.OutcomeUnchanged, api.OutcomeDeleted, api.OutcomeDone, api.OutcomeError, api.OutcomeSkipped)
 	set(out, api.PowerActionOn, api.PowerActionOff, api.PowerActionCycle, api.PowerActionStatus)
 	set(out, api.Codes()...)
+	set(out, api.CheckOK, api.CheckWarn, api.CheckFail)
 	return out
 }
 

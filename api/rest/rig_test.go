@@ -110,6 +110,7 @@ func newRigWith(t testing.TB, with func(*rig, *workflow.Config)) *rig {
 	g.deps = rest.Deps{
 		Records: g.db, Engine: e, Images: images, Tokens: g.db, Audit: g.db.AppendEvent, Note: g.note,
 		Metrics: http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, "up 1\n") }),
+		Doctor:  func(context.Context) ([]api.DoctorCheck, error) { return []api.DoctorCheck{}, nil },
 		Version: "test", Now: g.now, Log: log,
 		Dry: func(ctx context.Context) (rest.Records, rest.Engine, error) {
 			db := g.db.Dry()

@@ -49,6 +49,7 @@ func Routes() []Route {
 	}
 	routes = append(routes, summaryRoutes()...)
 	routes = append(routes, overviewRoutes()...)
+	routes = append(routes, doctorRoutes()...)
 	routes = append(routes, leaseRoutes()...)
 	routes = append(routes, tokenRoutes()...)
 	routes = append(routes, sessionRoutes()...)

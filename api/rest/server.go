@@ -25,6 +25,7 @@ type server struct {
 	rows      summaryRows
 	packers   packers
 	trend     trend
+	rounds    rounds
 	feed      *feed
 	wrong     *wrongTokens
 	large     gate

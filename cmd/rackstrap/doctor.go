@@ -12,16 +12,17 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/rackstrap/rackstrap/api"
 	"github.com/rackstrap/rackstrap/ipxe"
 )
 
 // grade says how bad a finding is.
-type grade string
+type grade = api.CheckResult
 
 const (
-	gradeOK   grade = "ok"
-	gradeWarn grade = "warn"
-	gradeFail grade = "fail"
+	gradeOK   = api.CheckOK
+	gradeWarn = api.CheckWarn
+	gradeFail = api.CheckFail
 )
 
 // diagnosis is one line of the doctor.
@@ -126,17 +127,21 @@ func (d *doctor) examine(ctx context.Context) []diagnosis {
 	if _, err := os.Stat(d.config); errors.Is(err, fs.ErrNotExist) {
 		out[0] = fine("configuration", "there is no %s, so the defaults hold", d.config)
 	}
-	running := d.daemon(ctx, &c)
-	says, barred := d.data(&c, running)
-	out = append(out, says...)
+	return append(out, d.examineWith(ctx, &c)...)
+}
+
+// examineWith looks at all that the configuration names.
+func (d *doctor) examineWith(ctx context.Context, c *config) []diagnosis {
+	running := d.daemon(ctx, c)
+	out, barred := d.data(c, running)
 	out = append(out, running.says...)
-	links, says := d.interfaces(&c)
-	out = append(out, d.ports(ctx, &c, links, running)...)
+	links, says := d.interfaces(c)
+	out = append(out, d.ports(ctx, c, links, running)...)
 	out = append(out, says...)
 	out = append(out, checkSubnets(running, links)...)
-	out = append(out, d.others(ctx, &c, links, running)...)
+	out = append(out, d.others(ctx, c, links, running)...)
 	out = append(out, checkBootFiles(ipxe.NewAssets(c.Data).Missing, barred)...)
-	out = append(out, d.fetches(ctx, &c, links, running)...)
+	out = append(out, d.fetches(ctx, c, links, running)...)
 	out = append(out, d.clock())
 	return append(out, checkRecords(running)...)
 }

@@ -223,7 +223,7 @@ func (a *appliance) restPart() (part, error) {
 		Count: a.meters.request, Metrics: promhttp.HandlerFor(a.reg, promhttp.HandlerOpts{}), Fingerprint: a.fingerprint,
 		BootFiles: a.bootFiles, BootFileList: a.bootFileList, Revoke: a.revokeLease, Network: a.resolver.static, Sums: a.images.Sum,
 		Guide: docs.Troubleshooting, BuiltIn: func(t *workflow.Template) (bool, bool) { return isBuiltIn(sums, t) },
-		Version: version, Now: time.Now, Log: a.log,
+		Doctor: a.examine, Version: version, Now: time.Now, Log: a.log,
 	})
 	return part{name: "REST", run: func(ctx context.Context) error {
 		return serveHTTP(ctx, l, &http.Server{
