@@ -4,6 +4,7 @@ import { batch, computed, signal, type Signal } from "@preact/signals";
 import type { Event, HardwareSummary, HardwareSummaryList, Progress } from "./api/types.ts";
 import { asProblem, call } from "./api/call.ts";
 import { follow, listen, stop } from "./api/stream.ts";
+import { Speed } from "./speed.ts";
 import type { Problem } from "./api/types.ts";
 
 /** Row is a machine as tables show it. */
@@ -38,28 +39,24 @@ export interface Rate extends Progress {
   rate: number;
 }
 
-const progressOf = new Map<string, Signal<Rate | undefined>>();
+const progressOf = new Map<string, { now: Signal<Rate | undefined>; speed: Speed }>();
+
+function progressed(workflow: string): { now: Signal<Rate | undefined>; speed: Speed } {
+  let p = progressOf.get(workflow);
+  if (!p) progressOf.set(workflow, (p = { now: signal(undefined), speed: new Speed() }));
+  return p;
+}
 
 /** How far a workflow is, by its name; it changes twice a second while it moves. */
-export function progress(workflow: string): Signal<Rate | undefined> {
-  let s = progressOf.get(workflow);
-  if (!s) progressOf.set(workflow, (s = signal(undefined)));
-  return s;
-}
+export const progress = (workflow: string): Signal<Rate | undefined> => progressed(workflow).now;
 
 /** Takes a report of progress and knows its speed by the one before. */
 export function report(p: Progress): void {
-  const s = progress(p.workflow);
-  const was = s.peek();
-  let rate = 0;
-  if (was && was.action === p.action && was.attempt === p.attempt && p.done >= was.done) {
-    const seconds = (Date.parse(p.at ?? "") - Date.parse(was.at ?? "")) / 1000;
-    rate = seconds > 0 ? mix(was.rate, (p.done - was.done) / seconds) : was.rate;
-  }
-  s.value = { ...p, rate };
+  const known = progressed(p.workflow);
+  const was = known.now.peek();
+  if (was && (was.action !== p.action || was.attempt !== p.attempt)) known.speed = new Speed();
+  known.now.value = { ...p, rate: known.speed.take(p.done, Date.parse(p.at ?? "")) };
 }
-
-const mix = (was: number, now: number) => (was === 0 ? now : was * 0.7 + now * 0.3);
 
 const dirty = new Set<string>();
 let timer = 0;

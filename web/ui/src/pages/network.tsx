@@ -75,7 +75,7 @@ function Addresses({ s, leases }: { s: Subnet; leases: Lease[] }): JSX.Element {
   const machineAt = useMemo(() => new Map(all.map((r) => [r.address ?? "", r.name])), [all]);
   const leaseAt = useMemo(() => new Map(leases.map((l) => [l.address, l])), [leases]);
   const [at, setAt] = useState<number>();
-  const wide = 32;
+  const wide = cells.length > 256 ? 64 : 32;
   const shown = at === undefined ? undefined : cells[at];
   return (
     <div class="stack">

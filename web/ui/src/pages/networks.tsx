@@ -1,6 +1,6 @@
 import type { JSX } from "preact";
 import { useEffect, useState } from "preact/hooks";
-import type { Lease, LeaseList, Subnet, SubnetList } from "../api/types.ts";
+import type { Lease, LeaseList, Reason, Subnet, SubnetList } from "../api/types.ts";
 import { call, seg } from "../api/call.ts";
 import { listen } from "../api/stream.ts";
 import { count } from "../format.ts";
@@ -13,6 +13,8 @@ import { lazy } from "../ui/lazy.tsx";
 
 const RecordEditor = lazy(() => import("../ui/record.tsx").then((m) => m.RecordEditor));
 
+const leaseReasons = new Set<Reason>(["acked", "released", "declined", "lease-revoked", "address-in-use", "pool-empty", "restored-from-backup"]);
+
 /** Leases of a subnet, or of all, read again when an event may have changed them. */
 export function useLeases(subnet?: string): ReturnType<typeof useLoad<LeaseList>> {
   const [turn, setTurn] = useState(0);
@@ -21,7 +23,7 @@ export function useLeases(subnet?: string): ReturnType<typeof useLoad<LeaseList>
     const soon = () => {
       if (!timer) timer = window.setTimeout(() => ((timer = 0), setTurn((n) => n + 1)), 500);
     };
-    const off = listen({ event: (e) => e.reason.startsWith("lease") || e.reason.startsWith("dhcp") || e.reason.includes("address") ? soon() : undefined, relist: soon });
+    const off = listen({ event: (e) => void (leaseReasons.has(e.reason) && soon()), relist: soon });
     const slow = window.setInterval(soon, 15_000); // a renewal is no event
     return () => {
       off();
