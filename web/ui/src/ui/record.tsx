@@ -4,7 +4,7 @@
 import type { CompletionSource } from "@codemirror/autocomplete";
 import type { Diagnostic } from "@codemirror/lint";
 import type { ComponentType, JSX } from "preact";
-import { useState } from "preact/hooks";
+import { useRef, useState } from "preact/hooks";
 import { isMap, isSeq, LineCounter, parse, parseDocument, stringify } from "yaml";
 import type { Applied, Problem } from "../api/types.ts";
 import { asProblem, call, Failure, seg } from "../api/call.ts";
@@ -76,12 +76,38 @@ export interface RecordEditorProps {
   complete?: CompletionSource;
   /** A form that changes the same YAML, for those who write none; people choose between the two. */
   form?: ComponentType<FormProps>;
+  /** Hears of each change of the YAML. */
+  onText?: (text: string) => void;
   onSaved: (name: string) => void;
   onCancel: () => void;
 }
 
+/** What was found when typing paused: places with their lines, or a problem that has no place. */
+interface Verdict {
+  places: { line: number; message: string }[];
+  problem: Problem | undefined;
+}
+
+function Said({ verdict: v }: { verdict: Verdict | undefined }): JSX.Element {
+  return (
+    <div role="status" class="verdict">
+      {v && v.places.length === 0 && !v.problem && <span class="dim">✓ The appliance would take it.</span>}
+      {v && v.places.length === 0 && v.problem && <span class="wrong">✗ {v.problem.detail}</span>}
+      {v && v.places.length > 0 && (
+        <ul class="plain">
+          {v.places.map((p, i) => (
+            <li key={i}>
+              <span class="wrong">✗ Line {p.line}:</span> {p.message}
+            </li>
+          ))}
+        </ul>
+      )}
+    </div>
+  );
+}
+
 /** Edit, review, apply. Somebody else's change in between is shown and not written over. */
-export function RecordEditor({ path, record, isNew = false, complete, form: Form, onSaved, onCancel }: RecordEditorProps): JSX.Element {
+export function RecordEditor({ path, record, isNew = false, complete, form: Form, onText, onSaved, onCancel }: RecordEditorProps): JSX.Element {
   const [base, setBase] = useState(record);
   const [value, setValue] = useState(() => written(record));
   const [review, setReview] = useState<Applied>();
@@ -89,10 +115,29 @@ export function RecordEditor({ path, record, isNew = false, complete, form: Form
   const [found, setFound] = useState<Problem>();
   const [asForm, setAsForm] = useState(true);
   const action = useAction();
-  const send = (dryRun: boolean) =>
-    isNew
-      ? call<Applied>("POST", path, { body: value, query: { dryRun: dryRun || undefined } })
-      : call<Applied>("PUT", `${path}/${seg(base.metadata.name)}`, { body: value, ifMatch: base.metadata.revision, query: { dryRun: dryRun || undefined } });
+  const [verdict, setVerdict] = useState<Verdict>();
+  const turn = useRef(0);
+  const send = async (dryRun: boolean, body = value) => {
+    const query = { dryRun: dryRun || undefined };
+    if (!isNew) return await call<Applied>("PUT", `${path}/${seg(base.metadata.name)}`, { body, ifMatch: base.metadata.revision, query });
+    return await call<Applied>("POST", path, { body, query });
+  };
+  const write = (text: string) => {
+    setValue(text);
+    onText?.(text);
+  };
+  // what is wrong is said while it is written: the syntax here, all else by the appliance
+  const check = async (text: string): Promise<Diagnostic[]> => {
+    const mine = ++turn.current;
+    let problem: Problem | undefined;
+    const syntax = diagnostics(text, undefined);
+    if (syntax.length === 0) await send(true, text).catch((err: unknown) => (problem = asProblem(err)));
+    if (mine !== turn.current) return [];
+    setFound(problem);
+    const all = diagnostics(text, problem);
+    setVerdict({ places: all.map((d) => ({ line: text.slice(0, d.from).split("\n").length, message: d.message })), problem });
+    return all;
+  };
   const conflict = async (err: unknown) => {
     if (!isNew && err instanceof Failure && err.problem.code === "conflict") setTheirs(await call<Editable>("GET", `${path}/${seg(base.metadata.name)}`));
     setFound(asProblem(err));
@@ -147,9 +192,12 @@ export function RecordEditor({ path, record, isNew = false, complete, form: Form
         </div>
       )}
       {Form && asForm ? (
-        <Form value={value} onChange={setValue} problem={found} />
+        <Form value={value} onChange={write} problem={found} />
       ) : (
-        <Editor value={value} onChange={setValue} label={`YAML of ${base.metadata.name}`} check={(t) => diagnostics(t, found)} {...(complete ? { complete } : {})} onSave={look} />
+        <>
+          <Editor value={value} onChange={write} label={`YAML of ${base.metadata.name}`} check={check} {...(complete ? { complete } : {})} onSave={look} />
+          {!action.problem && <Said verdict={verdict} />}
+        </>
       )}
       <ProblemBox problem={action.problem} />
       <div class="row">
