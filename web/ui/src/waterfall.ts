@@ -65,7 +65,7 @@ export interface ActionRun {
   attempts: Attempt[];
 }
 
-const labels: Record<string, string> = {
+const labels = new Map(Object.entries({
   "somebody switches it on": "somebody switches it on",
   "power on": "firmware",
   address: "DHCP",
@@ -76,12 +76,15 @@ const labels: Record<string, string> = {
   "worker start": "worker starts",
   "restart into the system": "reboot",
   "first start of the system": "system starts",
-};
+}));
 
-const groups: Record<string, Group> = { "somebody switches it on": "wait", "restart into the system": "system", "first start of the system": "system" };
+const groups = new Map<string, Group>([
+  ["somebody switches it on", "wait"],
+  ["restart into the system", "system"],
+  ["first start of the system", "system"],
+]);
 
-/** What a phase is, in a sentence. */
-export const about: Record<string, string> = {
+const abouts = new Map(Object.entries({
   "power on": "from the power controller's switch to the firmware's first packet: its self-test, disks, option ROMs",
   address: "from the firmware's first packet to its address",
   "boot program": "until the first program was sent, over TFTP or HTTP",
@@ -91,9 +94,12 @@ export const about: Record<string, string> = {
   "worker start": "the kernel starts, finds its network, and the worker connects",
   "restart into the system": "from the last action to the first packet of the installed system: firmware again, then its boot loader",
   "first start of the system": "from its first packet to its report that it is up",
-};
+}));
 
-const groupOf = (name: string): Group => groups[name] ?? (name in labels ? "netboot" : "work");
+/** What a phase is, in a sentence; actions have none. */
+export const about = (name: string): string | undefined => abouts.get(name);
+
+const groupOf = (name: string): Group => groups.get(name) ?? (labels.has(name) ? "netboot" : "work");
 
 const outcomeOf = (state: WorkflowState, interrupted: boolean | undefined): Outcome => {
   if (interrupted) return "interrupted";
@@ -116,13 +122,13 @@ export function layout(boot: BootTimeline, runs: ActionRun[], ago: number): Pict
     }
     let lane = byName.get(s.name);
     if (!lane) {
-      byName.set(s.name, (lane = { name: s.name, label: labels[s.name] ?? s.name, group: groupOf(s.name), bars: [], took: 0, bytes: 0, running: false }));
+      byName.set(s.name, (lane = { name: s.name, label: labels.get(s.name) ?? s.name, group: groupOf(s.name), bars: [], took: 0, bytes: 0, running: false }));
       lanes.push(lane);
     }
     lane.bars.push({ from, to, outcome: s.ended ? "done" : "running" });
     lane.bytes += s.bytes ?? 0;
   }
-  for (const lane of lanes) tries(lane, runs.find((r) => r.name === lane.name)?.attempts.filter((a) => a.boot === boot.boot) ?? [], start);
+  for (const lane of lanes) tries(lane, runs.find((r) => r.name === lane.name)?.attempts ?? [], boot.boot, start);
   let end = 0;
   for (const lane of lanes) {
     lane.bars = lane.bars.map((b) => ({ ...b, from: Math.max(0, b.from - waited), to: Math.max(0, b.to - waited) }));
@@ -135,18 +141,13 @@ export function layout(boot: BootTimeline, runs: ActionRun[], ago: number): Pict
 }
 
 /** Puts the tries of an action in place of the bars that the events make: they say how each came out. */
-function tries(lane: Lane, attempts: Attempt[], start: number): void {
-  if (lane.group !== "work" || attempts.length === 0) return;
+function tries(lane: Lane, attempts: Attempt[], boot: string | undefined, start: number): void {
+  if (lane.group !== "work") return;
   const last = Math.max(...lane.bars.map((b) => b.to));
-  lane.bars = attempts
-    .filter((a) => a.started)
-    .map((a, i) => ({
-      from: Date.parse(a.started!) - start,
-      to: a.finished ? Date.parse(a.finished) - start : last,
-      outcome: outcomeOf(a.state, a.interrupted),
-      attempt: i + 1,
-      ...(a.message ? { message: a.message } : {}),
-    }));
+  const bars = attempts.flatMap((a, i) =>
+    a.boot === boot && a.started ? [{ from: Date.parse(a.started) - start, to: a.finished ? Date.parse(a.finished) - start : last, outcome: outcomeOf(a.state, a.interrupted), attempt: i + 1, ...(a.message ? { message: a.message } : {}) }] : [],
+  );
+  if (bars.length > 0) lane.bars = bars;
 }
 
 function marks(boot: BootTimeline, waited: number, end: number): Mark[] {

@@ -2,31 +2,13 @@
 // what the form does not have stay as they are.
 import type { JSX } from "preact";
 import { useEffect, useState } from "preact/hooks";
-import { isMap, parseDocument, type Document } from "yaml";
+import { parseDocument } from "yaml";
 import type { Hardware, Problem } from "../api/types.ts";
 import { Button, Field } from "../ui/basic.tsx";
 import type { FormProps } from "../ui/record.tsx";
-
-type Path = (string | number)[];
+import { changed, type Path } from "./change.ts";
 
 type Spec = Partial<Hardware["spec"]>;
-
-/** The text with another value at a path; nothing, and what only held nothing, is taken out. */
-export function changed(text: string, path: Path, value: unknown): string {
-  const doc = parseDocument(text);
-  const empty = value === undefined || value === "" || (Array.isArray(value) && value.length === 0);
-  if (!empty) doc.setIn(path, Array.isArray(value) || typeof value === "object" ? doc.createNode(value) : value);
-  else remove(doc, path);
-  return doc.toString({ lineWidth: 0 });
-}
-
-function remove(doc: Document, path: Path): void {
-  if (!doc.hasIn(path)) return;
-  doc.deleteIn(path);
-  const parent = path.slice(0, -1);
-  const left = doc.getIn(parent);
-  if (parent.length > 1 && isMap(left) && left.items.length === 0) remove(doc, parent);
-}
 
 /** The form. */
 export function HardwareForm({ value, onChange, problem }: FormProps): JSX.Element {

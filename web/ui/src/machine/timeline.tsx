@@ -203,7 +203,7 @@ function LaneRow({ lane, picture, active }: { lane: Lane; picture: Picture; acti
   return (
     <>
       <tr>
-        <th scope="row" title={about[lane.name]}>
+        <th scope="row" title={about(lane.name)}>
           {lane.label}
           {lane.bars.length > 1 && <small>{` ×${lane.bars.length}`}</small>}
         </th>
