@@ -228,7 +228,7 @@ function marksOf(hw: Hardware, d: DiskFact, system: boolean): DiskMark[] {
   const out: DiskMark[] = [];
   const s = hw.status ?? {};
   if (system) out.push({ text: "system", tone: "good", title: "The operating system was written to it" });
-  if (s.dirty?.some((r) => same(d, r))) out.push({ text: "written to", tone: "warn", title: "A workflow wrote to it and it was not wiped since" });
+  else if (s.dirty?.some((r) => same(d, r))) out.push({ text: "written to", tone: "warn", title: "A workflow wrote to it and it was not wiped since" });
   const w = s.wiped?.disks.find((r) => same(d, r));
   if (w && s.wiped) out.push({ text: "wiped", tone: "good", title: `${w.method}, ${bytes(w.verified)} read back, ${when(s.wiped.at)}` });
   if (d.readOnly) out.push({ text: "read-only", tone: "plain", title: "No action can write it" });

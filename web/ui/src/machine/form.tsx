@@ -38,7 +38,6 @@ export function HardwareForm({ value, onChange, problem }: FormProps): JSX.Eleme
         <Choice label="Architecture" of={spec.arch ?? ""} options={{ "": "amd64", arm64: "arm64" }} error={error("spec.arch")} onChange={(v) => set(["spec", "arch"], v)} />
         <ListText label="Kernel consoles" help="One a line, like ttyS1,115200; the last one is /dev/console." of={spec.netboot?.consoles ?? []} error={error("spec.netboot.consoles")} onChange={(l) => set(["spec", "netboot", "consoles"], l)} />
       </fieldset>
-      <Ports {...part} problem={problem} />
       <fieldset class="card">
         <legend>Power</legend>
         <Choice
@@ -66,6 +65,7 @@ export function HardwareForm({ value, onChange, problem }: FormProps): JSX.Eleme
           {(p) => <textarea {...p} rows={4} value={spec.notes ?? ""} onChange={(e) => set(["spec", "notes"], e.currentTarget.value)} />}
         </Field>
       </fieldset>
+      <Ports {...part} problem={problem} />
     </form>
   );
 }
@@ -99,7 +99,7 @@ function Text({ label, at, of, help, secret, set, error }: Part & { label: strin
 
 function Switch({ label, on, onChange }: { label: string; on: boolean; onChange: (on: boolean) => void }): JSX.Element {
   return (
-    <label class="row field">
+    <label class="check field">
       <input type="checkbox" checked={on} onChange={(e) => onChange(e.currentTarget.checked)} /> {label}
     </label>
   );
@@ -169,7 +169,7 @@ function Ports({ spec, set, problem }: Part & { problem: Problem | undefined }):
             Addresses, with commas
             <Addresses of={n.addresses ?? []} onChange={(l) => set(at(i, "addresses"), l)} />
           </label>
-          <label class="row">
+          <label class="check">
             <input type="checkbox" checked={n.dhcp !== false} onChange={(e) => set(at(i, "dhcp"), e.currentTarget.checked ? undefined : false)} /> DHCP answers it
           </label>
           <Button kind="quiet" aria-label={`Remove port ${i + 1}`} onPress={() => set(["spec", "interfaces", i], undefined)}>

@@ -167,9 +167,9 @@ function Waterfall({ picture, active }: { picture: Picture; active: string | und
                 {m.good ? "✓" : "✗"} {m.text}
               </th>
               <td class="axis">
-                <svg width="100%" height="18" aria-hidden="true">
+                <svg width="100%" height="24" aria-hidden="true">
                   <Grid picture={picture} />
-                  <rect class={m.good ? "good" : "failed"} x={`${Math.min(99, (100 * m.at) / end)}%`} y="3" width="3" height="12" rx="1" />
+                  <rect class={m.good ? "good" : "failed"} x={`${Math.min(99, (100 * m.at) / end)}%`} y="6" width="3" height="12" rx="1" />
                 </svg>
               </td>
               <td class="num wide">{duration(m.at)}</td>
@@ -208,10 +208,10 @@ function LaneRow({ lane, picture, active }: { lane: Lane; picture: Picture; acti
           {lane.bars.length > 1 && <small>{` ×${lane.bars.length}`}</small>}
         </th>
         <td class="axis">
-          <svg width="100%" height="18" aria-hidden="true">
+          <svg width="100%" height="24" aria-hidden="true">
             <Grid picture={picture} />
             {lane.bars.map((b, i) => (
-              <rect key={i} class={`${lane.group} ${b.outcome}`} x={`${(100 * b.from) / end}%`} y="3" width={`${Math.max(0.4, (100 * (b.to - b.from)) / end)}%`} height="12" rx="2">
+              <rect key={i} class={`${lane.group} ${b.outcome}`} x={`${(100 * b.from) / end}%`} y="6" width={`${Math.max(0.4, (100 * (b.to - b.from)) / end)}%`} height="12" rx="2">
                 <title>{told(lane, b)}</title>
               </rect>
             ))}

@@ -78,7 +78,7 @@ export function Verbs({ hw, offers }: { hw: Hardware; offers: Offer[] }): JSX.El
     <div class="verbs">
       <div class="row" role="group" aria-label={`What can be done with ${hw.metadata.name}`}>
         {offers.map((o, i) => (
-          <VerbButton key={o.verb} hw={hw} verb={o.verb} label={o.label} why={o.why} kind={i === 0 && !o.why && o.verb !== "delete" ? "primary" : "plain"} />
+          <VerbButton key={o.verb} hw={hw} verb={o.verb} label={o.label} why={o.why} kind={i === 0 && !o.why && (o.verb === "unhold" || hw.status?.state === "pending" || (o.verb === "provision" && hw.status?.state === "available")) ? "primary" : "plain"} />
         ))}
       </div>
       {blocked.length > 0 && <p class="dim small">{blocked.map((o) => `${o.label.replace("…", "")}: ${o.why}`).join(" · ")}</p>}

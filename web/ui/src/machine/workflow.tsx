@@ -43,15 +43,16 @@ function OneWorkflow({ workflow: w, newest }: { workflow: WorkflowWorkflow; newe
         <h3>{w.metadata.name}</h3>
         <State of={st?.state ?? "pending"} />
         <span class="dim">
-          {w.spec.purpose ? `${w.spec.purpose}, ` : ""}
-          <Link to={`/templates/${encodeURIComponent(w.spec.template)}`}>{w.spec.template}</Link>
-          {typeof image === "string" ? `, image ${image}` : ""} · <Since at={w.metadata.created} ago />
+          {[w.spec.purpose ?? "", `template ${w.spec.template}`, typeof image === "string" ? `image ${image}` : ""].filter(Boolean).join(", ")} · <Since at={w.metadata.created} ago />
           {took > 0 ? ` · ${duration(took)}` : ""}
         </span>
       </summary>
       {shown && (
         <div class="stack">
           {st?.message && <p class={toneOf(st.state ?? "") === "bad" ? "wrong" : "dim"}>{st.message}</p>}
+          <p>
+            <Link to={`/templates/${encodeURIComponent(w.spec.template)}`}>{`Template ${w.spec.template}`}</Link>
+          </p>
           <ol class="actions">
             {(st?.actions ?? []).map((a, i) => (
               <OneAction key={a.name} workflow={w.metadata.name} action={a} index={i} current={st?.current === i && st.state === "running"} />

@@ -265,7 +265,7 @@ export function Copy({ text }: { text: string }): JSX.Element {
           });
         }}
       >
-        {done ? "✓" : "⧉"}
+        {done ? "✓" : "copy"}
       </button>
     </span>
   );

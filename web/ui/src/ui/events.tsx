@@ -227,11 +227,11 @@ function Table({ events, machine }: { events: Event[]; machine: boolean }): JSX.
             <th scope="col">When</th>
             {machine && <th scope="col">Machine</th>}
             <th scope="col">Reason</th>
-            <th scope="col">What happened</th>
+            <th scope="col">By</th>
             <th scope="col" class="num">
               Times
             </th>
-            <th scope="col">By</th>
+            <th scope="col">What happened</th>
           </tr>
         </thead>
         <tbody>
@@ -245,11 +245,11 @@ function Table({ events, machine }: { events: Event[]; machine: boolean }): JSX.
               <td>
                 <Reason of={e.reason} />
               </td>
-              <td>{e.text}</td>
+              <td>{e.by}</td>
               <td class="num" title={e.count > 1 ? `first ${when(e.first)}` : undefined}>
                 {e.count > 1 ? `${e.count}×` : ""}
               </td>
-              <td>{e.by}</td>
+              <td>{e.text}</td>
             </tr>
           ))}
           {to < events.length && <tr aria-hidden="true" style={{ height: `${(events.length - to) * rowHeight}px` }} />}
