@@ -7,6 +7,7 @@ import { bytes, duration, parseDuration, when } from "../format.ts";
 import type { Live } from "../live.ts";
 import { progress } from "../machines.ts";
 import { Link } from "../router.tsx";
+import { operator } from "../session.ts";
 import { Badge, Bar, Empty, ProblemBox, Since, State, toneOf } from "../ui/basic.tsx";
 import { LongText } from "../ui/longtext.tsx";
 
@@ -17,7 +18,7 @@ export function WorkflowPanel({ name, list }: { name: string; list: Live<Workflo
   if (data.length === 0) {
     return (
       <Empty title="No workflow was ever started on it">
-        <Link to={`/provision?machines=${encodeURIComponent(name)}`}>Provision it</Link>
+        {operator.value && <Link to={`/provision?machines=${encodeURIComponent(name)}`}>Provision it</Link>}
       </Empty>
     );
   }

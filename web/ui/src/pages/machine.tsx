@@ -1,5 +1,5 @@
 import type { JSX } from "preact";
-import { useEffect, useState } from "preact/hooks";
+import { useEffect, useRef, useState } from "preact/hooks";
 import type { ApiWorkflow, Event, Hardware } from "../api/types.ts";
 import { call, Failure, seg } from "../api/call.ts";
 import { listen } from "../api/stream.ts";
@@ -27,6 +27,8 @@ export default function Machine({ params }: { params: Record<string, string> }):
   const hw = machine.data;
   const missing = machine.problem?.status === 404;
   const deleted = useDeleted(name);
+  const first = useRef<string | undefined>(undefined);
+  first.current ??= hw?.metadata.uid;
   if (!hw) {
     if (missing) return <Unknown name={name} hint={machine.problem?.hint} />;
     return machine.problem ? <ProblemBox problem={machine.problem} /> : <p class="loading">Loading…</p>;
@@ -35,6 +37,11 @@ export default function Machine({ params }: { params: Record<string, string> }):
     <>
       {missing && <Gone hw={hw} event={deleted} />}
       {!missing && <ProblemBox problem={machine.problem} />}
+      {!missing && first.current !== hw.metadata.uid && (
+        <div class="notice" role="alert">
+          <strong>{`The record of ${name} was deleted and made anew`}</strong> while the page was open. This is the new one; it may be another machine.
+        </div>
+      )}
       <Known key={hw.metadata.uid} hw={hw} gone={missing} />
     </>
   );
