@@ -64,7 +64,9 @@ test("YAML is completed from the appliance's own schema", async (t) => {
   const editor = page.getByRole("textbox", { name: "YAML of written" });
   await editor.click();
   await page.keyboard.press("Control+End");
-  await page.keyboard.type("  netboot:\n");
+  await page.keyboard.type("  netb");
+  await page.getByRole("option", { name: /netboot/ }).waitFor();
+  await page.keyboard.press("Enter");
   await page.keyboard.type("secu");
   await page.getByRole("option", { name: /secureBoot/ }).waitFor();
   await page.keyboard.press("Enter");

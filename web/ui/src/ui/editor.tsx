@@ -11,7 +11,7 @@ import { bracketMatching, HighlightStyle, indentOnInput, syntaxHighlighting } fr
 import { lintGutter, linter, type Diagnostic } from "@codemirror/lint";
 import { MergeView } from "@codemirror/merge";
 import { highlightSelectionMatches, searchKeymap } from "@codemirror/search";
-import { Compartment, EditorState, type Extension } from "@codemirror/state";
+import { Annotation, Compartment, EditorState, type Extension } from "@codemirror/state";
 import { drawSelection, EditorView, highlightActiveLine, keymap, lineNumbers } from "@codemirror/view";
 import { tags } from "@lezer/highlight";
 
@@ -38,6 +38,9 @@ const look = EditorView.theme({
 
 const common: Extension[] = [lineNumbers(), history(), drawSelection(), indentOnInput(), bracketMatching(), closeBrackets(), highlightActiveLine(), highlightSelectionMatches(), yaml(), syntaxHighlighting(colours), look, EditorView.lineWrapping, EditorState.tabSize.of(2)];
 
+/** Marks a change that came with the value, which nobody is told of. */
+const fromOutside = Annotation.define<boolean>();
+
 /** What is edited and who hears of it. */
 export interface EditorProps {
   value: string;
@@ -57,6 +60,8 @@ export interface EditorProps {
 export function Editor(p: EditorProps): JSX.Element {
   const host = useRef<HTMLDivElement>(null);
   const view = useRef<EditorView>(undefined);
+  // What was told of and has not come back as the value: who types is faster than what is drawn.
+  const told = useRef<string[]>([]);
   const props = useRef(p);
   props.current = p;
   useEffect(() => {
@@ -73,7 +78,10 @@ export function Editor(p: EditorProps): JSX.Element {
           readOnly.of(EditorState.readOnly.of(!!p.readOnly)),
           EditorView.contentAttributes.of({ "aria-label": p.label }),
           EditorView.updateListener.of((u) => {
-            if (u.docChanged) props.current.onChange?.(u.state.doc.toString());
+            if (!u.docChanged || u.transactions.some((t) => t.annotation(fromOutside))) return;
+            const text = u.state.doc.toString();
+            told.current.push(text);
+            props.current.onChange?.(text);
           }),
           lintGutter(),
           linter((v) => props.current.check?.(v.state.doc.toString(), v) ?? [], { delay: 400 }),
@@ -86,7 +94,14 @@ export function Editor(p: EditorProps): JSX.Element {
   }, [p.readOnly, p.label]);
   useEffect(() => {
     const v = view.current;
-    if (v && v.state.doc.toString() !== p.value) v.dispatch({ changes: { from: 0, to: v.state.doc.length, insert: p.value } });
+    if (!v) return;
+    if (v.state.doc.toString() === p.value) {
+      told.current = [];
+      return;
+    }
+    const i = told.current.indexOf(p.value);
+    if (i >= 0) told.current.splice(0, i + 1);
+    else v.dispatch({ changes: { from: 0, to: v.state.doc.length, insert: p.value }, annotations: fromOutside.of(true) });
   }, [p.value]);
   return <div class="editor" ref={host} />;
 }

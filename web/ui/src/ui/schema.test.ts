@@ -41,6 +41,13 @@ test("the place in a document and what may stand there", () => {
   }
 });
 
+test("what has parts is begun with the place of its first one", () => {
+  const text = "spec:\n  i";
+  const p = place(text, text.length)!;
+  const apply = (label: string) => options(all, all["Hardware"], p).find((o) => o.label === label)?.apply;
+  assert.deepEqual([apply("interfaces"), apply("netboot"), apply("protect")], ["interfaces:\n    - ", "netboot:\n    ", "protect: "]);
+});
+
 test("no place of a document is an error", () => {
   const text = "spec:\n  interfaces:\n  - mac: 'a'\n    addresses:\n    - 10.0.0.1/24\n - odd\n\t tab: x\n  notes: |\n    text: here\n";
   for (let i = 0; i <= text.length; i++) {

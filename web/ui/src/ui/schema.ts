@@ -45,6 +45,8 @@ export interface Place {
   writes: "key" | "value";
   /** Where the word begins that is being written. */
   from: number;
+  /** The column of its key. */
+  column: number;
   /** The keys that its mapping has already. */
   present: string[];
 }
@@ -116,7 +118,7 @@ export function place(text: string, pos: number): Place | undefined {
     }
   }
   const word = /[^\s:]*$/.exec(before)![0];
-  return { path, writes, from: pos - word.length, present: writes === "key" ? siblings(lines, at, column) : [] };
+  return { path, writes, from: pos - word.length, column, present: writes === "key" ? siblings(lines, at, column) : [] };
 }
 
 /** The keys of the mapping around a line whose keys begin in a column. */
@@ -159,6 +161,7 @@ export function resolve(all: Schemas, s: Schema | undefined): Schema | undefined
 export function options(all: Schemas, root: Schema | undefined, p: Place): Completion[] {
   if (p.writes === "value") return values(below(all, root, p.path));
   const s = below(all, root, p.path);
+  const indent = " ".repeat(p.column + 2);
   return Object.entries(s?.properties ?? {})
     .filter(([k]) => !p.present.includes(k))
     .map(([k, raw]) => {
@@ -171,7 +174,7 @@ export function options(all: Schemas, root: Schema | undefined, p: Place): Compl
         type: "property",
         detail: (list ? "list" : (v.enum?.join(" | ").slice(0, 40) ?? v.format ?? v.type ?? "")) + (s?.required?.includes(k) ? ", needed" : ""),
         ...(info ? { info } : {}),
-        apply: list || map ? `${k}:` : `${k}: `,
+        apply: list ? `${k}:\n${indent}- ` : map ? `${k}:\n${indent}` : `${k}: `,
         boost: s?.required?.includes(k) ? 1 : 0,
       };
     });
