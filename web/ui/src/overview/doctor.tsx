@@ -1,6 +1,7 @@
 import type { JSX } from "preact";
-import type { CheckResult, DoctorCheckList } from "../api/types.ts";
+import type { CheckResult, DoctorCheck, DoctorCheckList } from "../api/types.ts";
 import { call } from "../api/call.ts";
+import { count } from "../format.ts";
 import { Badge, Button, ProblemBox, useLoad, type Tone } from "../ui/basic.tsx";
 
 const tones: Record<CheckResult, [Tone, string]> = { ok: ["good", "✓ ok"], warn: ["warn", "! look"], fail: ["bad", "✗ wrong"] };
@@ -17,17 +18,30 @@ export function Doctor(): JSX.Element {
         </p>
       )}
       <ProblemBox problem={load.problem} />
-      {load.data && !load.loading && (
-        <ul class="plain">
-          {load.data.items.map((d) => (
-            <li key={d.name + d.detail}>
-              <Badge tone={tones[d.result][0]}>{tones[d.result][1]}</Badge> <b>{d.name}</b> {d.detail}
-              {d.fix && <p class="dim">→ {d.fix}</p>}
-            </li>
-          ))}
-        </ul>
-      )}
+      {load.data && !load.loading && <Findings of={load.data.items} />}
       {!load.loading && <Button onPress={load.reload}>Look again</Button>}
     </div>
   );
 }
+
+function Findings({ of }: { of: DoctorCheck[] }): JSX.Element {
+  const fine = of.filter((d) => d.result === "ok");
+  return (
+    <>
+      <ul class="plain">{of.filter((d) => d.result !== "ok").map(finding)}</ul>
+      <details>
+        <summary>
+          <Badge tone="good">✓ ok</Badge> {count(fine.length, "thing")} looked at and found well
+        </summary>
+        <ul class="plain">{fine.map(finding)}</ul>
+      </details>
+    </>
+  );
+}
+
+const finding = (d: DoctorCheck): JSX.Element => (
+  <li key={d.name + d.detail}>
+    <Badge tone={tones[d.result][0]}>{tones[d.result][1]}</Badge> <b>{d.name}</b> {d.detail}
+    {d.fix && <p class="dim">→ {d.fix}</p>}
+  </li>
+);

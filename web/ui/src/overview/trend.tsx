@@ -128,6 +128,9 @@ function Took({ of }: { of: InstallDay[] }): JSX.Element {
   );
 }
 
+/** How many colours style.css has for parts. */
+const colours = 10;
+
 /** The parts of all days, in the order in which they first come. */
 const partsOf = (of: InstallDay[]): string[] => [...new Set(of.flatMap((d) => (d.parts ?? []).map((p) => p.name)))];
 
@@ -148,7 +151,7 @@ function Split({ of }: { of: InstallDay[] }): JSX.Element {
                 const from = below;
                 below += ms(p.mean);
                 return (
-                  <rect key={p.name} class={`part-${names.indexOf(p.name) % 8}`} x={across(i, of.length) - step * 0.4} width={step * 0.8} y={up(below, max)} height={Math.max(0, up(from, max) - up(below, max))}>
+                  <rect key={p.name} class={`part-${names.indexOf(p.name) % colours}`} x={across(i, of.length) - step * 0.4} width={step * 0.8} y={up(below, max)} height={Math.max(0, up(from, max) - up(below, max))}>
                     <title>{`${d.day}, ${p.name}: ${duration(ms(p.mean))}`}</title>
                   </rect>
                 );
@@ -160,7 +163,7 @@ function Split({ of }: { of: InstallDay[] }): JSX.Element {
       <ul class="legend" aria-label="Parts of an install">
         {names.map((n, i) => (
           <li key={n}>
-            <span class={`swatch part-${i % 8}`} aria-hidden="true" /> {n}
+            <span class={`swatch part-${i % colours}`} aria-hidden="true" /> {n}
           </li>
         ))}
       </ul>

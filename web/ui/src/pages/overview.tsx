@@ -94,7 +94,7 @@ function Mover({ r }: { r: Row }): JSX.Element {
         </span>
         {r.issue && <Badge tone={toneOf(r.issue.severity)}>{r.issue.kind}</Badge>}
         <span class="end num">
-          {p && p.rate > 0 && rate(p.rate)} {rest !== undefined && `${duration(rest)} left`}
+          {[p && p.rate > 0 ? rate(p.rate) : "", rest === undefined ? "" : `${duration(rest)} left`].filter(Boolean).join(" · ")}
         </span>
       </div>
       {r.active && <Bar done={p?.done ?? 0} of={p?.total ?? 0} label={`progress of ${r.name}`} />}
