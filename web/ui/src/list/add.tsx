@@ -208,7 +208,7 @@ function Documents({ onClose }: { onClose: () => void }): JSX.Element {
       <Editor value={text} onChange={setText} label="Records as YAML" check={(t) => marks(t, t === looked?.text ? looked.results : undefined)} onSave={() => void send(true)} />
       {current?.problem && <ProblemBox problem={{ ...current.problem, ...(current.results.length > 0 && { errors: [] }) }} />}
       {current && current.results.length > 0 && (
-        <div class="scroll verdicts" tabIndex={0} role="region" aria-label="Document by document">
+        <div class="scroll verdicts documents" tabIndex={0} role="region" aria-label="Document by document">
           <table>
             <thead>
               <tr>

@@ -84,10 +84,13 @@ export function reasons(results: Applied[]): { text: string; hint: string | unde
 
 /** Why something is refused, or what is done, in one line. */
 export function whyOf(a: Applied): string {
-  const fields = (a.errors ?? []).map((e) => `${e.field} ${e.detail}`).join("; ");
+  const fields = (a.errors ?? [])
+    .filter((e) => !a.detail?.includes(e.detail)) // the sentence about the whole often has it
+    .map((e) => `${e.field} ${e.detail}`)
+    .join("; ");
   const changes = (a.changes ?? []).map((c) => `${c.field}: ${shown(c.from)} → ${shown(c.to)}`).join("; ");
   const skipped = (a.skipped ?? []).map((s) => `skipped: ${s}`).join("; ");
-  return [a.detail, fields && !a.detail?.includes(fields) ? fields : "", changes, skipped].filter((s) => s).join("; ");
+  return [a.detail, fields, changes, skipped].filter((s) => s).join("; ");
 }
 
 const shown = (v: unknown): string => (v === undefined || v === null ? "nothing" : typeof v === "string" ? v : JSON.stringify(v));

@@ -299,7 +299,7 @@ function Verdicts({ of, planned }: { of: Applied[]; planned: boolean }): JSX.Ele
           <tr aria-rowindex={1}>
             <th scope="col">Machine</th>
             <th scope="col">State</th>
-            <th scope="col">{planned ? "What will happen" : "What happened"}</th>
+            <th scope="col">{planned ? "Will happen" : "Happened"}</th>
             <th scope="col">In words</th>
           </tr>
         </thead>

@@ -43,7 +43,7 @@ const plain = (key: string, head: string, width: number, of: (r: Row) => string 
 const moment = (key: string, head: string, of: (r: Row) => string | undefined): Column => ({
   key,
   head,
-  width: 6.5,
+  width: 7.5,
   sort: (r) => {
     const v = of(r);
     return v ? -Date.parse(v) : undefined; // the shortest time first
@@ -208,7 +208,7 @@ deadline.cell = (r) => r.deadline && <span title={when(r.deadline)}>{when(r.dead
 export const columns: readonly Column[] = all;
 
 /** The columns that are shown where nobody chose. */
-export const usual = ["name", "state", "since", "progress", "power", "address", "rack", "position", "owner", "image", "issue", "cpus", "memory", "disks"];
+export const usual = ["name", "state", "since", "progress", "issue", "power", "address", "rack", "position", "owner", "image", "cpus", "memory", "disks"];
 
 /** The same where there is little room. */
 export const few = ["name", "state", "progress", "issue", "since", "address"];

@@ -39,6 +39,8 @@ export interface Wrong {
   from: number;
   to: number;
   text: string;
+  /** It ends with the text: whoever types it may not be ready. */
+  open?: boolean;
 }
 
 /** A filter that was read. Terms that are wrong are not in it. */
@@ -126,7 +128,7 @@ function readValue(text: string, from: number, out: Filter, list: boolean): Valu
     if (text[i] === "\\" && (text[i + 1] === '"' || text[i + 1] === "\\")) i++;
     s += text[i];
   }
-  out.wrong.push({ from, to: text.length, text: 'The quote has no end: close it with ".' });
+  out.wrong.push({ from, to: text.length, text: 'The quote has no end: close it with ".', open: true });
   return { text: s, quoted: true, from, to: text.length };
 }
 
@@ -137,7 +139,7 @@ function wordEnd(text: string, i: number): number {
 
 /** Takes a term with a key into the filter, or says what is wrong with it. */
 function judge(term: Term, out: Filter, before: number, length: number): void {
-  const wrong = (text: string, at: { from: number; to: number } = { from: term.from, to: term.from + length }) => void out.wrong.push({ ...at, text });
+  const wrong = (text: string, at: { from: number; to: number; open?: boolean } = { from: term.from, to: term.from + length }) => void out.wrong.push({ from: at.from, to: at.to, text, ...(at.open && { open: true }) });
   if (out.wrong.length > before) return; // a quote without end
   const key = keyOf(term.key);
   if (!key) {
@@ -146,7 +148,7 @@ function judge(term: Term, out: Filter, before: number, length: number): void {
     return wrong(`${term.key} is not known${near ? `; did you mean ${near}?` : "."} Labels are label.${term.key}; text with a sign in it goes in quotes.`);
   }
   const empty = term.values.find((v) => v.text === "" && !v.quoted);
-  if (empty) return wrong(`A value is missing after ${term.values.length > 1 ? "the comma" : term.key + term.op}.`, { from: empty.from, to: Math.max(empty.to, empty.from + 1) });
+  if (empty) return wrong(`A value is missing after ${term.values.length > 1 ? "the comma" : term.key + term.op}.`, { from: empty.from, to: empty.from + 1, open: empty.to === out.text.length });
   const compares = term.op !== ":" && term.op !== "!=" && term.op !== "~";
   if (compares && key.kind === "text") return wrong(`${term.key} is text: it can be compared with : != and ~ only.`);
   if (term.op === "~" && key.kind !== "text") return wrong(`~ looks for a part of a text; ${term.key} is compared with > >= < <=.`);
@@ -155,8 +157,9 @@ function judge(term: Term, out: Filter, before: number, length: number): void {
     for (const v of term.values) {
       if (isWord(v)) continue;
       const said = quantity(key.kind, v.text);
-      if (typeof said === "string") return wrong(`${term.key}: ${said}`, v);
-      if (key.kind === "age" && !compares) return wrong(`${term.key} is a length of time: write ${term.key}>${v.text} or ${term.key}<${v.text}.`, v);
+      const at = { from: v.from, to: v.to, open: v.to === out.text.length };
+      if (typeof said === "string") return wrong(`${term.key}: ${said}`, at);
+      if (key.kind === "age" && !compares) return wrong(`${term.key} is a length of time: write ${term.key}>${v.text} or ${term.key}<${v.text}.`, at);
     }
   }
   out.terms.push(term);

@@ -61,7 +61,8 @@ export function FilterBox({ of: f }: { of: Filtering }): JSX.Element {
   const input = useRef<HTMLInputElement>(null);
   const [offers, setOffers] = useState<Offers>();
   const [picked, setPicked] = useState(-1);
-  const wrong = f.filter.value.wrong;
+  const [typing, setTyping] = useState(false);
+  const wrong = f.filter.value.wrong.filter((w) => !w.open || !typing);
   const items = offers?.items ?? [];
 
   const offer = () => {
@@ -87,8 +88,10 @@ export function FilterBox({ of: f }: { of: Filtering }): JSX.Element {
       if (items.length === 0) offer();
       else setPicked((n) => (e.key === "ArrowDown" ? (n + 1) % items.length : (n <= 0 ? items.length : n) - 1));
     } else if (e.key === "Enter" && picked >= 0 && items.length > 0) take(picked);
-    else if (e.key === "Enter" && items.length > 0) setOffers(undefined);
-    else if (e.key === "Escape" && items.length > 0) setOffers(undefined);
+    else if (e.key === "Enter") {
+      setTyping(false);
+      setOffers(undefined);
+    } else if (e.key === "Escape" && items.length > 0) setOffers(undefined);
     else if (e.key === "Escape" && f.text.peek()) {
       f.set("");
     } else return;
@@ -120,12 +123,16 @@ export function FilterBox({ of: f }: { of: Filtering }): JSX.Element {
         spellcheck={false}
         value={f.text.value}
         onInput={(e) => {
+          setTyping(true);
           f.set(e.currentTarget.value);
           offer();
         }}
         onClick={offer}
         onKeyDown={key}
-        onBlur={() => setOffers(undefined)}
+        onBlur={() => {
+          setTyping(false);
+          setOffers(undefined);
+        }}
       />
       <ul id={`${id}-list`} role="listbox" aria-label="What may be written here" class={items.length > 0 ? "offers" : "offers none"}>
         {items.map((o, i) => (

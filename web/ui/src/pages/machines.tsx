@@ -110,10 +110,6 @@ export default function Machines(): JSX.Element {
           </p>
           {operator.value && <Button onPress={() => setAdding(true)}>Add machines</Button>}
         </Empty>
-      ) : found.value.length === 0 && complete.value ? (
-        <Empty title="No machine matches the filter">
-          <Button onPress={() => f.set("")}>Clear the filter</Button>
-        </Empty>
       ) : (
         <Table
           lines={lines.value}
@@ -127,6 +123,11 @@ export default function Machines(): JSX.Element {
           onGroup={fold}
           act={act}
         />
+      )}
+      {total > 0 && found.value.length === 0 && complete.value && (
+        <Empty title="No machine matches the filter">
+          <Button onPress={() => f.set("")}>Clear the filter</Button>
+        </Empty>
       )}
       {issue && <IssueDialog of={issue} onClose={() => setIssue(undefined)} />}
       {adding && <Add onClose={() => setAdding(false)} />}
