@@ -69,7 +69,7 @@ function recordOf(f: Form): unknown {
   };
 }
 
-/** Sorts the errors of a problem to the fields of the form; the rest stays in the problem. */
+/** Sorts the errors of a problem to the fields of the form; what is about no field stays a problem. */
 function sorted(p: Problem | undefined): { at: Partial<Record<keyof Form, string>>; rest: Problem | undefined } {
   const at: Partial<Record<keyof Form, string>> = {};
   const left = (p?.errors ?? []).filter((e) => {
@@ -79,7 +79,7 @@ function sorted(p: Problem | undefined): { at: Partial<Record<keyof Form, string
     at[field] = [at[field], e.detail].filter((t) => t).join("; ");
     return false;
   });
-  return { at, rest: p && { ...p, errors: left } };
+  return { at, rest: p && (left.length > 0 || Object.keys(at).length === 0) ? { ...p, errors: left } : undefined };
 }
 
 function One({ onClose }: { onClose: () => void }): JSX.Element {

@@ -223,7 +223,7 @@ function ColumnHead({ column: c, sort, onSort }: { column: Column; sort: string;
     <th scope="col" class={`${c.num ? "num" : ""} ${c.key === "name" ? "first" : ""}`} aria-sort={up ? "ascending" : down ? "descending" : "none"}>
       <button type="button" class="sort" onClick={() => onSort(up ? `-${c.key}` : c.key)} title={c.head}>
         {c.head}
-        <span aria-hidden="true">{up ? " ▲" : down ? " ▼" : ""}</span>
+        {(up || down) && <span aria-hidden="true">{up ? " ▲" : " ▼"}</span>}
       </button>
     </th>
   );

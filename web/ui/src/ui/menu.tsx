@@ -6,8 +6,8 @@ export function Menu({ label, children, once = false, title }: { label: Componen
   const ref = useRef<HTMLDetailsElement>(null);
   useEffect(() => {
     const close = (e: Event) => {
-      const d = ref.current!;
-      if (!d.open) return;
+      const d = ref.current;
+      if (!d?.open) return;
       if (e instanceof KeyboardEvent) {
         if (e.key !== "Escape") return;
         if (d.contains(document.activeElement)) d.querySelector("summary")!.focus();
