@@ -58,7 +58,15 @@ type Provisioned struct {
 	Hardware string   `json:"hardware"`
 	Workflow Workflow `json:"workflow"`
 	DryRun   bool     `json:"dryRun,omitempty"`
+	// Erases, of a dry run, are the disks that would be overwritten.
+	Erases []Erasure `json:"erases,omitempty"`
+	// Checks, of a dry run, are what validate finds of this install: it may begin and
+	// not get to its end.
+	Checks []Check `json:"checks,omitempty"`
 }
+
+// Erasure is a disk that an install overwrites.
+type Erasure = workflow.Erasure
 
 // Release is the body of POST /hardware/{name}/release.
 type Release struct {

@@ -110,7 +110,7 @@ func checkState(s *Snapshot, p *Plan) []Check {
 	}
 	var out []Check
 	if st.Maintenance {
-		out = append(out, doubt(name, typeMaintained(n), "somebody works on it%s", note(st.MaintenanceNote)))
+		out = append(out, bad(name, "when that is over, type: "+typeMaintained(n), "it is in maintenance%s", note(st.MaintenanceNote)))
 	}
 	if c := st.Claim; c != nil {
 		out = append(out, doubt(name, "provision it under that claim: --claim "+c.ID, "it is claimed by %s (%s)", orWord(c.Owner, "somebody"), c.ID))

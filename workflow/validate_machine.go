@@ -2,6 +2,7 @@ package workflow
 
 import (
 	"cmp"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -38,12 +39,14 @@ func checkDisk(s *Snapshot, p *Plan) []Check {
 	if len(disks) == 0 {
 		return []Check{bad(name, "look at its controller's setup, and add its driver to the initramfs", "the worker found no fixed disk")}
 	}
-	d, ok := pickDisk(p.Disk, disks)
+	d, err := pickDisk(p.Disk, f)
 	switch {
-	case !ok && p.Disk == "":
-		return []Check{bad(name, "say which: --disk smallest, --disk largest or --disk serial=…", "it has %d fixed disks (%s), and none is chosen", len(disks), diskNames(disks))}
-	case !ok:
-		return []Check{bad(name, "look at its disks: "+typeGet(s.name()), "%q is none of its fixed disks (%s)", p.Disk, diskNames(disks))}
+	case err != nil && p.Disk == "":
+		return []Check{bad(name, "say which: --disk smallest, --disk largest or --disk serial=…", "%v", err)}
+	case errors.Is(err, errSameSize):
+		return []Check{bad(name, "say which: --disk serial=… or --disk /dev/…", "%v", err)}
+	case err != nil:
+		return []Check{bad(name, "look at its disks: "+typeGet(s.name()), "%v", err)}
 	}
 	if need := imageBytes(p); need > 0 && need > d.Bytes {
 		return []Check{bad(name, "choose a larger disk or a smaller image", "image %q needs %s, and %s has %s", p.ImageName, megabytes(int64(need)), d.Path, megabytes(int64(d.Bytes)))}
@@ -58,22 +61,43 @@ func imageBytes(p *Plan) uint64 {
 	return uint64(p.Image.DiskBytes)
 }
 
-// pickDisk chooses as the worker does.
-func pickDisk(want Disk, disks []hardware.DiskFact) (hardware.DiskFact, bool) {
-	path, byPath := want.Path()
-	serial, bySerial := want.Serial()
-	switch {
-	case want == "" && len(disks) == 1, want == DiskSmallest:
-		return disks[0], true
-	case want == DiskLargest:
-		return disks[len(disks)-1], true
+// errSameSize is that of two disks which a size does not tell apart.
+var errSameSize = errors.New("have the same size, and the worker does not guess")
+
+// pickDisk chooses as the worker does, which takes a disk of another sort than the fixed
+// ones by its path only. Its errors say what the machine has.
+func pickDisk(want Disk, f *hardware.Facts) (hardware.DiskFact, error) {
+	fixed := fixedDisks(f)
+	if path, ok := want.Path(); ok {
+		i := slices.IndexFunc(f.Disks, func(d hardware.DiskFact) bool { return d.Path == path && !d.ReadOnly && d.Bytes > 0 })
+		if i < 0 {
+			return hardware.DiskFact{}, fmt.Errorf("%q is none of its disks that can be written (%s)", path, diskNames(fixed))
+		}
+		return f.Disks[i], nil
 	}
-	for _, d := range disks {
-		if (byPath && d.Path == path) || (bySerial && d.Serial == serial) {
-			return d, true
+	if len(fixed) == 0 {
+		return hardware.DiskFact{}, errors.New("the worker found no fixed disk")
+	}
+	if serial, ok := want.Serial(); ok {
+		i := slices.IndexFunc(fixed, func(d hardware.DiskFact) bool { return d.Serial == serial || d.WWN == serial })
+		if i < 0 {
+			return hardware.DiskFact{}, fmt.Errorf("%q is none of its fixed disks (%s)", want, diskNames(fixed))
+		}
+		return fixed[i], nil
+	}
+	switch want {
+	case DiskSmallest:
+	case DiskLargest:
+		slices.Reverse(fixed)
+	default:
+		if len(fixed) > 1 {
+			return hardware.DiskFact{}, fmt.Errorf("it has %d fixed disks (%s), and none is chosen", len(fixed), diskNames(fixed))
 		}
 	}
-	return hardware.DiskFact{}, false
+	if len(fixed) > 1 && fixed[0].Bytes == fixed[1].Bytes {
+		return hardware.DiskFact{}, fmt.Errorf("%s is not one disk: %s and %s %w", want, fixed[0].Path, fixed[1].Path, errSameSize)
+	}
+	return fixed[0], nil
 }
 
 func diskNames(disks []hardware.DiskFact) string {

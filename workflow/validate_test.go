@@ -62,7 +62,7 @@ func TestValidateGolden(t *testing.T) {
 		{"releasing", true, status(func(s *hardware.Status) { s.State = hardware.StateReleasing }), nil},
 		{"provisioned", true, status(func(s *hardware.Status) { s.State = hardware.StateProvisioned }), nil},
 		{"provisioned, again", false, status(func(s *hardware.Status) { s.State = hardware.StateProvisioned }), func(p *Plan) { p.Reinstall = true }},
-		{"maintenance and claimed", false, status(func(s *hardware.Status) {
+		{"maintenance and claimed", true, status(func(s *hardware.Status) {
 			s.Maintenance, s.Claim = true, &hardware.ClaimRef{ID: "c-7", Owner: "team-a"}
 		}), nil},
 		{"another architecture", true, func(s *Snapshot) { s.Hardware.Facts.Arch = "arm64" }, nil},

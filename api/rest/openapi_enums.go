@@ -34,6 +34,7 @@ func enums() map[reflect.Type][]string {
 	set(out, workflow.PurposeNone, workflow.PurposeInstall, workflow.PurposeRelease, workflow.PurposeInspect)
 	set(out, workflow.ParamString, workflow.ParamInt, workflow.ParamBool, workflow.ParamSecret)
 	set(out, workflow.Kinds()...)
+	set(out, workflow.HoldsNothing, workflow.HoldsData, workflow.HoldsUnknown)
 	set(out, workflow.ImageWaiting, workflow.ImageFetching, workflow.ImageConverting, workflow.ImageReady, workflow.ImageFailed)
 	set(out, append(api.Kinds(), api.KindClaim, api.KindToken)...)
 	set(out, api.OutcomeCreated, api.OutcomeChanged, api.OutcomeUnchanged, api.OutcomeDeleted, api.OutcomeDone, api.OutcomeError, api.OutcomeSkipped)

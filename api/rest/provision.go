@@ -66,7 +66,27 @@ func (s *server) provision(w http.ResponseWriter, r *http.Request) error {
 	if on.dry {
 		out.Meta, out.Status.State = hardware.Meta{Name: out.Meta.Name}, ""
 	}
-	return writeJSON(w, status, api.Provisioned{Hardware: out.Spec.Hardware, Workflow: api.WorkflowOf(&out, nil), DryRun: on.dry})
+	answer := api.Provisioned{Hardware: out.Spec.Hardware, Workflow: api.WorkflowOf(&out, nil), DryRun: on.dry}
+	if on.dry {
+		answer.Erases = workflow.Erases(h, made)
+		if answer.Checks, err = on.provisionChecks(r.Context(), h, in, made.Spec.Params); err != nil {
+			return err
+		}
+	}
+	return writeJSON(w, status, answer)
+}
+
+// provisionChecks is what speaks against an install that nothing refuses.
+func (s *server) provisionChecks(ctx context.Context, h *hardware.Hardware, in api.Provision, params map[string]any) ([]api.Check, error) {
+	snap, err := s.snapshot(ctx, h)
+	if err != nil {
+		return nil, err
+	}
+	plan, err := s.plannedInstall(ctx, h, in, params)
+	if err != nil {
+		return nil, err
+	}
+	return workflow.Validate(snap, plan), nil
 }
 
 // staticNetwork writes what the request says of the network into the configuration

@@ -2,10 +2,11 @@ package rest
 
 import (
 	"bytes"
+	"cmp"
+	"context"
 	"errors"
 	"fmt"
 	"net/http"
-	"net/url"
 	"strconv"
 	"strings"
 
@@ -30,7 +31,20 @@ func (s *server) validate(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	plan, err := s.plannedInstall(r, h, q)
+	in := api.Provision{Image: q.Get("image"), Template: q.Get("template"), Format: q.Get("format"), Disk: q.Get("disk")}
+	if v := q.Get("reinstall"); v != "" {
+		if in.Reinstall, err = strconv.ParseBool(v); err != nil {
+			return badRequest("true or false", "reinstall=%.20q is neither yes nor no", v)
+		}
+	}
+	params := map[string]any{}
+	if in.Image != "" {
+		params["image"] = in.Image
+	}
+	if in.Disk != "" {
+		params["disk"] = in.Disk
+	}
+	plan, err := s.plannedInstall(r.Context(), h, in, params)
 	if err != nil {
 		return err
 	}
@@ -38,28 +52,16 @@ func (s *server) validate(w http.ResponseWriter, r *http.Request) error {
 	return writeJSON(w, http.StatusOK, api.Validation{Hardware: h.Meta.Name, Ready: workflow.Ready(checks), Checks: checks})
 }
 
-// plannedInstall is what the request means to install, and what is known of it.
-func (s *server) plannedInstall(r *http.Request, h *hardware.Hardware, q url.Values) (workflow.Plan, error) {
-	ctx := r.Context()
-	p := workflow.Plan{ImageName: q.Get("image"), TemplateName: q.Get("template"), Disk: workflow.Disk(q.Get("disk")), Params: map[string]any{}}
-	if v := q.Get("reinstall"); v != "" {
-		var err error
-		if p.Reinstall, err = strconv.ParseBool(v); err != nil {
-			return p, badRequest("true or false", "reinstall=%.20q is neither yes nor no", v)
-		}
-	}
-	format := q.Get("format")
+// plannedInstall is what the request means to install with those parameters, and what is
+// known of it.
+func (s *server) plannedInstall(ctx context.Context, h *hardware.Hardware, in api.Provision, params map[string]any) (workflow.Plan, error) {
+	p := workflow.Plan{ImageName: in.Image, TemplateName: in.Template, Disk: workflow.Disk(in.Disk), Params: params, Reinstall: in.Reinstall}
+	format := in.Format
 	if p.TemplateName == "" {
 		var known bool
 		if p.TemplateName, known = formatTemplates()[format]; !known {
 			return p, badRequest("cloud-config, ignition or talos", "format=%.40q is not known", format)
 		}
-	}
-	if p.ImageName != "" {
-		p.Params["image"] = p.ImageName
-	}
-	if p.Disk != "" {
-		p.Params["disk"] = string(p.Disk)
 	}
 	t, err := s.Records.TemplateByName(ctx, p.TemplateName)
 	if err != nil && !errors.Is(err, workflow.ErrNotFound) {
@@ -85,7 +87,7 @@ func (s *server) plannedInstall(r *http.Request, h *hardware.Hardware, q url.Val
 			format, p.NeedsUserData = f, true
 		}
 	}
-	p.UserData = readable(format, h.Spec.UserData)
+	p.UserData = readable(format, cmp.Or(in.UserData, h.Spec.UserData))
 	for _, o := range s.machines(ctx) {
 		if o.Meta.UID != h.Meta.UID && strings.EqualFold(o.HostName(), h.HostName()) {
 			p.SameHostname = o.Meta.Name
