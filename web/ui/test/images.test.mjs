@@ -1,0 +1,149 @@
+// Images: by file, by URL, and gone again.
+import assert from "node:assert/strict";
+import { createHash } from "node:crypto";
+import { mkdtemp, rm, writeFile } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { test } from "node:test";
+import { api, axe, eventually, fetchAPI, open, overflow } from "./harness.mjs";
+
+const row = (page, name) => page.getByRole("row", { name: new RegExp(`^${name} `) });
+
+/** A file that is a disk image, of so many MiB that no compression makes small. */
+async function disk(t, name, mib) {
+  const dir = await mkdtemp(join(tmpdir(), "ui-image-"));
+  t.after(() => rm(dir, { recursive: true }));
+  const data = Buffer.alloc(mib << 20);
+  let x = 12345;
+  for (let i = 0; i < data.length; i += 4) data.writeUInt32LE((x = (Math.imul(x, 1664525) + 1013904223) >>> 0), i);
+  data[510] = 0x55;
+  data[511] = 0xaa;
+  const path = join(dir, name);
+  await writeFile(path, data);
+  return { path, sum: `sha256:${createHash("sha256").update(data).digest("hex")}` };
+}
+
+const gone = (t, name) => t.after(() => fetchAPI("operator", "DELETE", `/images/${name}`));
+
+/** Makes the page's uploads slow, so that they can be seen. */
+async function slow(page, bytesPerSecond) {
+  const cdp = await page.context().newCDPSession(page);
+  await cdp.send("Network.enable");
+  const set = (n) => cdp.send("Network.emulateNetworkConditions", { offline: false, latency: 0, downloadThroughput: -1, uploadThroughput: n });
+  await set(bytesPerSecond);
+  return () => set(-1);
+}
+
+test("a file is uploaded with progress, also while another page is shown, and is ready", async (t) => {
+  const file = await disk(t, "Debian-13-generic-arm64.raw", 12);
+  gone(t, "up-1");
+  const page = await open(t, "operator", { path: "/images" });
+  const fast = await slow(page, 2 << 20);
+  await page.getByLabel("File of an image").setInputFiles(file.path);
+  const form = page.getByRole("dialog", { name: "Upload an image" });
+  assert.equal(await form.getByLabel("Name").inputValue(), "debian-13-generic-arm64");
+  assert.equal(await form.getByLabel("Operating system").inputValue(), "debian");
+  assert.equal(await form.getByLabel("Its version").inputValue(), "13");
+  assert.equal(await form.getByLabel("CPU").inputValue(), "arm64");
+  await form.getByLabel("Name").fill("up-1");
+  await form.getByLabel("Checksum").fill(file.sum);
+  assert.deepEqual(await axe(page), []);
+  await form.getByRole("button", { name: "Upload" }).click();
+  const up = page.getByRole("region", { name: "Upload of up-1" });
+  await up.getByText(/MB\/s.* left/).waitFor();
+
+  // leaving the site asks; another page of it does not stop the upload
+  const asked = new Promise((done) => page.once("dialog", (d) => done(d.type())));
+  page.removeAllListeners("dialog");
+  page.once("dialog", (d) => void d.dismiss());
+  const leaving = new Promise((done) => page.once("dialog", (d) => done(d.type())));
+  void page.close({ runBeforeUnload: true });
+  assert.equal(await leaving, "beforeunload");
+  void asked;
+  await page.getByRole("link", { name: "Networks" }).click();
+  await page.getByRole("heading", { name: "Networks" }).waitFor();
+  await fast();
+  await page.getByText("The appliance looks at it now").waitFor();
+  await page.getByRole("link", { name: "Images" }).click();
+  await row(page, "up-1").getByText("ready").waitFor();
+  const i = await api("viewer", "GET", "/images/up-1");
+  assert.equal(i.spec.os, "debian");
+  assert.equal(i.spec.arch, "arm64");
+  assert.equal(i.status.source.digest ?? i.status.renditions[0].source.digest, file.sum.slice(7));
+});
+
+test("an upload is cancelled, and one that is altered is refused and can be sent again", async (t) => {
+  const file = await disk(t, "other.raw", 6);
+  const page = await open(t, "operator", { path: "/images", mayFail: /status of 4\d\d/ });
+  const fast = await slow(page, 1 << 20);
+  await page.getByLabel("File of an image").setInputFiles(file.path);
+  await page.getByRole("dialog").getByLabel("Name").fill("up-2");
+  await page.getByRole("dialog").getByRole("button", { name: "Upload" }).click();
+  const up = page.getByRole("region", { name: "Upload of up-2" });
+  await up.getByText(/ of 6\.3 MB/).waitFor();
+  await page.getByRole("button", { name: "Cancel the upload of up-2" }).click();
+  await up.waitFor({ state: "detached" });
+  await eventually("nothing is kept", async () => (await fetchAPI("viewer", "GET", "/images/up-2")).status === 404);
+  await fast();
+
+  await page.getByLabel("File of an image").setInputFiles(file.path);
+  await page.getByRole("dialog").getByLabel("Name").fill("up-2");
+  await page.getByRole("dialog").getByLabel("Checksum").fill(`sha256:${"0".repeat(64)}`);
+  await page.getByRole("dialog").getByRole("button", { name: "Upload" }).click();
+  await up.getByText("failed").waitFor();
+  await up.getByRole("alert").getByText(/sha256/).first().waitFor();
+  await up.getByRole("button", { name: "Send it again" }).waitFor();
+  await up.getByRole("button", { name: "Put away" }).click();
+  await up.waitFor({ state: "detached" });
+});
+
+test("an image by URL fails with its reason, is fetched again, and is deleted by its name", async (t) => {
+  gone(t, "by-url");
+  const page = await open(t, "operator", { path: "/images", mayFail: /status of 4\d\d/ });
+  await page.getByRole("button", { name: "Add from a URL" }).click();
+  const form = page.getByRole("dialog", { name: "Add an image from a URL" });
+  await form.getByLabel("URL").fill("http://10.77.0.1:7080/images/0000-ubuntu-24.04-amd64.img");
+  assert.equal(await form.getByLabel("Operating system").inputValue(), "ubuntu");
+  await form.getByLabel("Name").fill("By URL");
+  await form.getByRole("button", { name: "Add", exact: true }).click();
+  await form.getByRole("alert").getByText(/lower-case letters/).waitFor();
+  await form.getByLabel("Name").fill("by-url");
+  await form.getByRole("button", { name: "Add", exact: true }).click();
+  await form.waitFor({ state: "detached" });
+  await row(page, "by-url").getByText("failed").waitFor();
+  await row(page, "by-url").getByText(/404/).waitFor();
+  await page.getByRole("link", { name: "by-url" }).click();
+  const detail = page.getByRole("dialog", { name: "by-url" });
+  await detail.getByRole("button", { name: "Fetch again" }).click();
+  await page.getByText("by-url is fetched again.").waitFor();
+  await detail.getByText("failed").waitFor();
+  await detail.getByRole("button", { name: "Delete" }).click();
+  const sure = page.getByRole("dialog", { name: "Delete by-url?" });
+  assert.ok(await sure.getByRole("button", { name: "Delete" }).isDisabled());
+  await sure.getByLabel("Type by-url to confirm").fill("by-url");
+  await sure.getByRole("button", { name: "Delete" }).click();
+  await row(page, "by-url").waitFor({ state: "detached" });
+});
+
+test("an image that is being installed is not deleted, and the appliance says by whom", async (t) => {
+  const page = await open(t, "operator", { path: "/images?image=debian-12", mayFail: /status of 409/ });
+  const detail = page.getByRole("dialog", { name: "debian-12" });
+  await detail.getByText(/machines? getting it/).waitFor();
+  await detail.getByRole("button", { name: "Delete" }).click();
+  const sure = page.getByRole("dialog", { name: "Delete debian-12?" });
+  await sure.getByText("the appliance refuses until that has ended").waitFor();
+  await sure.getByLabel(/^Type/).fill("debian-12");
+  await sure.getByRole("button", { name: "Delete" }).click();
+  await sure.getByRole("alert").getByText(/workflow .* on hardware/).first().waitFor();
+});
+
+test("a viewer sees images and no verb; a phone shows them", async (t) => {
+  const page = await open(t, "viewer", { path: "/images", width: 360, theme: "dark" });
+  await row(page, "debian-12").waitFor();
+  assert.equal(await page.getByRole("button", { name: /Add|Upload/ }).count(), 0);
+  assert.equal(await overflow(page), 0);
+  await page.getByRole("link", { name: "debian-12" }).click();
+  await page.getByRole("dialog").getByText("Served as").waitFor();
+  assert.equal(await page.getByRole("dialog").getByRole("button", { name: /Delete|Edit|Fetch/ }).count(), 0);
+  assert.deepEqual(await axe(page), []);
+});

@@ -1,0 +1,137 @@
+// Machines that were found, strangers, and the rules.
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { act, api, axe, eventually, fetchAPI, open, overflow } from "./harness.mjs";
+
+/** A machine without a record that has reported itself; its name in the appliance. */
+async function found(name) {
+  const { mac } = await act("add", { name, unknown: "yes" });
+  await act("power", { machine: name, action: "on" });
+  return eventually(`${name} is found`, async () => {
+    const list = await api("viewer", "GET", "/hardware?state=pending&limit=1000");
+    return list.items.find((h) => h.spec.interfaces.some((n) => n.mac === mac))?.metadata.name;
+  });
+}
+
+const row = (page, name) => page.getByRole("row").filter({ has: page.getByRole("rowheader", { name: new RegExp(name) }) });
+
+test("a machine that is found is there with its facts, and is accepted with name and labels", async (t) => {
+  const page = await open(t, "operator", { path: "/pending" });
+  await page.getByRole("tab", { name: /^Machines/ }).waitFor();
+  const name = await found("pend-a");
+  await row(page, name).waitFor(); // without a reload
+  await page.getByRole("button", { name: `Facts of ${name}` }).click();
+  await page.getByRole("heading", { name: "NICs" }).waitFor();
+  assert.deepEqual(await axe(page), []);
+  await page.getByRole("button", { name: `Accept ${name}` }).click();
+  const form = page.getByRole("dialog", { name: `Accept ${name}` });
+  await form.getByLabel("Host name").fill("bad_name");
+  await form.getByRole("button", { name: "Add a label" }).click();
+  await form.getByLabel("Name 1").fill("role");
+  await form.getByLabel("Value 1").fill("spare");
+  await form.getByLabel("Rack").fill("r9");
+  await form.getByRole("button", { name: "Accept", exact: true }).click();
+  await form.getByRole("alert").getByText("spec.hostname").waitFor();
+  await form.getByLabel("Host name").fill("node-9");
+  await form.getByRole("button", { name: "Accept", exact: true }).click();
+  await row(page, name).waitFor({ state: "detached" });
+  const h = await api("viewer", "GET", `/hardware/${name}`);
+  assert.equal(h.status.state, "available");
+  assert.equal(h.spec.hostname, "node-9");
+  assert.equal(h.spec.rack, "r9");
+  assert.equal(h.metadata.labels.role, "spare");
+});
+
+test("several are accepted at once, others are kept out or forgotten", async (t) => {
+  const names = await Promise.all(["pend-b", "pend-c", "pend-d", "pend-e"].map(found));
+  const page = await open(t, "operator", { path: "/pending" });
+  for (const n of names.slice(0, 2)) await page.getByRole("checkbox", { name: `Choose ${n}` }).check();
+  await page.getByText("2 machines chosen").waitFor();
+  await page.getByRole("button", { name: "Accept the chosen…" }).click();
+  const form = page.getByRole("dialog", { name: "Accept 2 machines" });
+  await form.getByText("pending → available").first().waitFor(); // the preview
+  await form.getByRole("button", { name: "Add a label" }).click();
+  await form.getByLabel("Name 1").fill("batch");
+  await form.getByLabel("Value 1").fill("7");
+  await form.getByRole("button", { name: "Accept 2 machines" }).click();
+  await form.waitFor({ state: "detached" });
+  for (const n of names.slice(0, 2)) {
+    const h = await api("viewer", "GET", `/hardware/${n}`);
+    assert.equal(h.status.state, "available");
+    assert.equal(h.metadata.labels.batch, "7");
+  }
+  const [, , out, forgotten] = names;
+  await page.getByRole("button", { name: `Reject ${out}` }).click();
+  await page.getByRole("radio", { name: "Keep it out" }).check();
+  await page.getByRole("dialog").getByRole("button", { name: "Reject" }).click();
+  await row(page, out).waitFor({ state: "detached" });
+  assert.equal((await api("viewer", "GET", `/hardware/${out}`)).status.state, "retired");
+  await page.getByRole("button", { name: `Reject ${forgotten}` }).click();
+  await page.getByRole("dialog").getByRole("button", { name: "Reject" }).click();
+  await row(page, forgotten).waitFor({ state: "detached" });
+});
+
+test("a stranger shows up by itself and becomes a record", async (t) => {
+  const page = await open(t, "operator", { path: "/pending" });
+  await page.getByRole("heading", { name: /^Strangers/ }).waitFor();
+  await act("stray", { mac: "00:1b:21:77:00:01", name: "nas-4" });
+  const line = row(page, "00:1b:21:77:00:01");
+  await line.getByText("nas-4").waitFor();
+  await line.getByRole("button", { name: /^Make a record/ }).click();
+  const form = page.getByRole("dialog", { name: "A record for 00:1b:21:77:00:01" });
+  assert.equal(await form.getByLabel("Name").inputValue(), "nas-4");
+  await form.getByLabel("Address").fill("10.77.9.4/16");
+  await form.getByRole("button", { name: "Create" }).click();
+  await page.waitForURL(/\/machines\/nas-4/);
+  const h = await api("viewer", "GET", "/hardware/nas-4");
+  assert.deepEqual(h.spec.interfaces, [{ mac: "00:1b:21:77:00:01", addresses: ["10.77.9.4/16"] }]);
+});
+
+test("a rule is written against the machines that wait, as a form and as YAML", async (t) => {
+  const name = await found("pend-r");
+  t.after(() => fetchAPI("operator", "DELETE", "/rules/ui-rule"));
+  const page = await open(t, "operator", { path: "/pending?tab=rules", mayFail: /status of 4\d\d/ });
+  await page.getByRole("button", { name: "Add a rule" }).click();
+  const form = page.getByRole("dialog", { name: "Add a rule" });
+  await form.getByText(/asks for nothing|is empty/).first().waitFor(); // the appliance says what is missing
+  await form.getByLabel("Name", { exact: true }).fill("ui-rule");
+  await form.getByRole("button", { name: "Add a fact" }).click();
+  await form.getByLabel("Fact 1").selectOption("arch");
+  await form.getByLabel("Value 1").first().fill("arm64");
+  await form.getByText(/It matches 0 of/).waitFor();
+  await form.getByText(new RegExp(`${name}: arch is`)).waitFor();
+  await form.getByLabel("Value 1").first().fill("amd*");
+  await form.getByText(/It matches [1-9]/).waitFor();
+  await form.getByRole("button", { name: "Add a label" }).click();
+  await form.getByLabel("Name 1").fill("ruled");
+  await form.getByLabel("Value 1").nth(1).fill("yes");
+  await form.getByText("ruled=yes").first().waitFor();
+  assert.deepEqual(await axe(page), []);
+  await form.getByRole("radio", { name: "YAML" }).check();
+  await form.getByLabel("YAML of the rule").getByText("amd*").waitFor();
+  await form.getByRole("radio", { name: "a form" }).check();
+  assert.equal(await form.getByLabel("Value 1").first().inputValue(), "amd*");
+  await form.getByRole("button", { name: "Save" }).click();
+  await form.waitFor({ state: "detached" });
+  const r = await api("viewer", "GET", "/rules/ui-rule");
+  assert.deepEqual(r.spec.match, { facts: { arch: "amd*" } });
+  assert.deepEqual(r.spec.labels, { ruled: "yes" });
+  assert.ok(!r.spec.accept);
+
+  // what it would do stands with each machine
+  await page.getByRole("tab", { name: /^Machines/ }).click();
+  await row(page, name).getByText("leaves it for a person").waitFor();
+  await page.getByRole("tab", { name: /^Rules/ }).click();
+  await page.getByRole("button", { name: "Delete ui-rule" }).click();
+  await page.getByRole("dialog").getByRole("button", { name: "Delete" }).click();
+  await page.getByRole("button", { name: "Delete ui-rule" }).waitFor({ state: "detached" });
+});
+
+test("a viewer decides nothing, and a phone has room", async (t) => {
+  const page = await open(t, "viewer", { path: "/pending", width: 360, theme: "dark" });
+  await page.getByRole("heading", { name: /^Strangers/ }).waitFor();
+  await page.getByRole("columnheader", { name: "Asked from" }).waitFor();
+  assert.equal(await page.getByRole("button", { name: /Accept|Reject|record/ }).count(), 0);
+  assert.equal(await overflow(page), 0);
+  assert.deepEqual(await axe(page), []);
+});
