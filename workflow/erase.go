@@ -39,8 +39,8 @@ func Erases(h *hardware.Hardware, w *Workflow) []Erasure {
 	var out []Erasure
 	var seen []Disk
 	for _, a := range w.Status.Actions {
-		want, ok := a.erases()
-		if !ok || slices.Contains(seen, want) {
+		want := a.disk()
+		if !a.erases() || slices.Contains(seen, want) {
 			continue
 		}
 		seen = append(seen, want)
@@ -58,20 +58,8 @@ func (e Erasure) same(o Erasure) bool {
 	return e.Disk != nil && o.Disk != nil && e.Disk.Path == o.Disk.Path
 }
 
-// erases is the disk that the action overwrites, if it does.
-func (a *Action) erases() (Disk, bool) {
-	o, err := DecodeOptions(a.Kind, a.With)
-	if err != nil {
-		return "", false
-	}
-	switch o := o.(type) {
-	case *DiskWipe:
-		return o.Disk, true
-	case *ImageWrite:
-		return o.Disk, true
-	}
-	return "", false
-}
+// erases reports whether the action overwrites a disk as a whole.
+func (a *Action) erases() bool { return a.Kind == KindImageWrite || a.Kind == KindDiskWipe }
 
 // erased are the disks that want means.
 func erased(h *hardware.Hardware, want Disk) []Erasure {
@@ -97,8 +85,10 @@ func erased(h *hardware.Hardware, want Disk) []Erasure {
 // holds says what is known to be on a disk.
 func holds(s *hardware.Status, d hardware.DiskRef) (Holds, string) {
 	switch {
-	case slices.ContainsFunc(s.Dirty, d.Is) && s.Installed && s.Install != nil:
-		return HoldsData, fmt.Sprintf("it may hold the system that workflow %s installed, or its data", s.Install.Workflow)
+	case s.Installed && s.Install != nil && slices.ContainsFunc(s.Install.Disks, d.Is):
+		return HoldsData, fmt.Sprintf("it holds the system that workflow %s installed", s.Install.Workflow)
+	case slices.ContainsFunc(s.Dirty, d.Is) && s.Installed:
+		return HoldsData, "it may hold data of the installed system"
 	case slices.ContainsFunc(s.Dirty, d.Is):
 		return HoldsData, "a workflow wrote to this machine, and no verified wipe came after it"
 	case s.Installed || s.State == hardware.StateProvisioned:

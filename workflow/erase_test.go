@@ -38,7 +38,7 @@ func TestErases(t *testing.T) {
 		{"by path, read-only", []hardware.DiskFact{small, locked}, hardware.Status{}, []string{"image.write /dev/sdd"}, []string{`"/dev/sdd" is none of its disks that can be written (/dev/nvme0n1 480.0 GB)/unknown`}},
 		{"all, and one of them again", []hardware.DiskFact{small, large, stick, locked}, hardware.Status{}, []string{"disk.wipe all", "image.write smallest"}, []string{"/dev/nvme0n1/unknown", "/dev/sda/unknown"}},
 		{"written after a wipe", []hardware.DiskFact{small}, hardware.Status{Dirty: []hardware.DiskRef{ref(small)}}, []string{"image.write "}, []string{"/dev/nvme0n1/data"}},
-		{"a system", []hardware.DiskFact{small}, hardware.Status{State: hardware.StateProvisioned, Installed: true, Install: &hardware.InstallRef{Workflow: "install-m1"}, Dirty: []hardware.DiskRef{ref(small)}}, []string{"image.write "}, []string{"/dev/nvme0n1/data"}},
+		{"a system", []hardware.DiskFact{small}, hardware.Status{State: hardware.StateProvisioned, Installed: true, Install: &hardware.InstallRef{Workflow: "install-m1", Disks: []hardware.DiskRef{ref(small)}}, Dirty: []hardware.DiskRef{ref(small)}}, []string{"image.write "}, []string{"/dev/nvme0n1/data"}},
 		{"a system of somebody else", []hardware.DiskFact{small}, hardware.Status{State: hardware.StateProvisioned}, []string{"image.write "}, []string{"/dev/nvme0n1/data"}},
 	} {
 		t.Run(tt.name, func(t *testing.T) {

@@ -42,14 +42,14 @@ func spared(h *hardware.Hardware, w *Workflow) error {
 	var over []hardware.DiskRef
 	var to []string
 	for _, a := range w.Status.Actions {
-		if a.Kind != KindImageWrite && a.Kind != KindDiskWipe {
+		if !a.erases() {
 			continue
 		}
 		want := a.disk()
 		if want == DiskAll {
 			return nil
 		}
-		if d, ok := pickDisk(want, disks); ok {
+		if d, err := pickDisk(want, h.Facts); err == nil {
 			over = append(over, hardware.DiskRef{Path: d.Path, Serial: d.Serial})
 		} else if path, ok := want.Path(); ok {
 			over = append(over, hardware.DiskRef{Path: path})

@@ -82,7 +82,7 @@ test("two machines are installed until their systems are up", async (t) => {
   await page.getByRole("radio", { name: "The smallest" }).check();
   await next(page);
   await next(page);
-  await page.getByText("may hold the system that workflow").waitFor();
+  await page.getByText("holds the system that workflow").waitFor();
   await page.getByRole("button", { name: /^Install 1 machine/ }).click();
   await page.getByText("has a system, which is destroyed").waitFor();
   await page.getByLabel("Type wiz-a to confirm").fill("wiz-b");
