@@ -16,7 +16,9 @@ export function guess(file: string): Guess {
   const base = decoded(file.split(/[?#]/)[0]!.split(/[/\\]/).pop()!).toLowerCase();
   const stem = base.replace(/\.(gz|xz|zst|zstd|bz2)$/, "").replace(/\.(img|raw|qcow2|iso|tar|bin|dd)$/, "");
   const words = stem.split(/[^a-z0-9.]+/).filter(Boolean);
-  const os = systems.find((s) => words.some((w) => w === s || w.replace(/[\d.]+$/, "") === s)) ?? "";
+  const named = (w: string) => systems.find((s) => w === s || w.replace(/[\d.]+$/, "") === s);
+  const at = words.findIndex((w) => named(w)); // what comes before the system is not its version
+  const os = at < 0 ? "" : named(words[at]!)!;
   const kubernetes = /(?:kube|k8s|kubernetes)[^a-z0-9]*v?(\d+\.\d+(?:\.\d+)?)/.exec(stem)?.[1] ?? "";
   const version = words.filter((w) => w !== kubernetes && w !== `v${kubernetes}`).map((w) => /^[a-z]*?v?(\d+(?:\.\d+)*)$/.exec(w)?.[1]);
   const dated = (v: string) => v.length >= 6 && !v.includes(".");
@@ -29,7 +31,7 @@ export function guess(file: string): Guess {
       .slice(0, 63)
       .replace(/-+$/, ""),
     os,
-    osVersion: (os && version.find((v, i) => v && !dated(v) && !/^(amd64|arm64|x86|aarch64|64)$/.test(words[i]!))) || "",
+    osVersion: (os && version.find((v, i) => i >= at && v && !dated(v) && !/^(amd64|arm64|x86|aarch64|64)$/.test(words[i]!))) || "",
     kubernetesVersion: kubernetes,
     arch: arm ? "arm64" : intel ? "amd64" : "",
   };

@@ -31,7 +31,7 @@ test("a machine that is found is there with its facts, and is accepted with name
   await form.getByLabel("Value 1").fill("spare");
   await form.getByLabel("Rack").fill("r9");
   await form.getByRole("button", { name: "Accept", exact: true }).click();
-  await form.getByRole("alert").getByText("spec.hostname").waitFor();
+  await form.getByRole("alert").getByText("spec.hostname").first().waitFor();
   await form.getByLabel("Host name").fill("node-9");
   await form.getByRole("button", { name: "Accept", exact: true }).click();
   await row(page, name).waitFor({ state: "detached" });
@@ -93,8 +93,11 @@ test("a rule is written against the machines that wait, as a form and as YAML", 
   const page = await open(t, "operator", { path: "/pending?tab=rules", mayFail: /status of 4\d\d/ });
   await page.getByRole("button", { name: "Add a rule" }).click();
   const form = page.getByRole("dialog", { name: "Add a rule" });
-  await form.getByText(/asks for nothing|is empty/).first().waitFor(); // the appliance says what is missing
+  await form.getByRole("alert").first().waitFor(); // the appliance says what is missing
   await form.getByLabel("Name", { exact: true }).fill("ui-rule");
+  await form.getByRole("button", { name: "Add a label" }).click();
+  await form.getByLabel("Name 1").fill("ruled");
+  await form.getByLabel("Value 1").fill("yes");
   await form.getByRole("button", { name: "Add a fact" }).click();
   await form.getByLabel("Fact 1").selectOption("arch");
   await form.getByLabel("Value 1").first().fill("arm64");
@@ -102,9 +105,6 @@ test("a rule is written against the machines that wait, as a form and as YAML", 
   await form.getByText(new RegExp(`${name}: arch is`)).waitFor();
   await form.getByLabel("Value 1").first().fill("amd*");
   await form.getByText(/It matches [1-9]/).waitFor();
-  await form.getByRole("button", { name: "Add a label" }).click();
-  await form.getByLabel("Name 1").fill("ruled");
-  await form.getByLabel("Value 1").nth(1).fill("yes");
   await form.getByText("ruled=yes").first().waitFor();
   assert.deepEqual(await axe(page), []);
   await form.getByRole("radio", { name: "YAML" }).check();
@@ -132,6 +132,6 @@ test("a viewer decides nothing, and a phone has room", async (t) => {
   await page.getByRole("heading", { name: /^Strangers/ }).waitFor();
   await page.getByRole("columnheader", { name: "Asked from" }).waitFor();
   assert.equal(await page.getByRole("button", { name: /Accept|Reject|record/ }).count(), 0);
-  assert.equal(await overflow(page), 0);
+  assert.deepEqual(await overflow(page), []);
   assert.deepEqual(await axe(page), []);
 });

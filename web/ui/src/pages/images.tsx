@@ -3,7 +3,7 @@ import { useEffect, useRef, useState } from "preact/hooks";
 import type { ApiImage } from "../api/types.ts";
 import { call, seg } from "../api/call.ts";
 import { bytes, count, duration, rate as speedText } from "../format.ts";
-import { guess } from "../imagename.ts";
+import { guess, type Guess } from "../imagename.ts";
 import { moves, stateOf, useImages, usersOf, type Users } from "../images.ts";
 import { go, Link, query, setQuery } from "../router.tsx";
 import { operator } from "../session.ts";
@@ -11,6 +11,7 @@ import { left } from "../speed.ts";
 import { again, dismiss, upload, uploads, type Upload } from "../uploads.ts";
 import { Badge, Bar, Button, Confirm, Copy, Dialog, Empty, ProblemBox, say, Since, useAction, type Tone } from "../ui/basic.tsx";
 import { Choice, Lines, Text, Tick } from "../ui/inputs.tsx";
+import { Scroll } from "../ui/scroll.tsx";
 
 const tones: Record<string, Tone> = { waiting: "warn", fetching: "busy", converting: "busy", ready: "good", failed: "bad", direct: "plain" };
 
@@ -161,7 +162,7 @@ function useDrop(on: boolean, over: (is: boolean) => void, take: (files: File[])
 
 function List({ images, rateOf }: { images: ApiImage[]; rateOf: (i: ApiImage) => number }): JSX.Element {
   return (
-    <div class="scroll">
+    <Scroll label="List of images">
       <table>
         <thead>
           <tr>
@@ -202,7 +203,7 @@ function List({ images, rateOf }: { images: ApiImage[]; rateOf: (i: ApiImage) =>
           ))}
         </tbody>
       </table>
-    </div>
+    </Scroll>
   );
 }
 
@@ -457,7 +458,7 @@ function Add({ images, file, name: given, more = 0, onClose, onDone }: { images:
   const [checksum, setChecksum] = useState("");
   const [direct, setDirect] = useState(false);
   const [ca, setCA] = useState("");
-  const [about, setAbout] = useState<About>(old ? aboutOf(old) : { ...first, format: "", description: "" });
+  const [about, setAbout] = useState<About>(old ? aboutOf(old) : { ...without(first), format: "", description: "" });
   const [told, setTold] = useState(!!old);
   const action = useAction();
   const exists = images.find((i) => i.metadata.name === name);
@@ -465,7 +466,7 @@ function Add({ images, file, name: given, more = 0, onClose, onDone }: { images:
     setURL(u);
     const g = guess(u);
     if (!named) setName(g.name);
-    if (!told) setAbout({ ...about, ...g });
+    if (!told) setAbout({ ...about, ...without(g) });
   };
   const submit = async () => {
     if (file) {
@@ -543,6 +544,9 @@ function Add({ images, file, name: given, more = 0, onClose, onDone }: { images:
     </Dialog>
   );
 }
+
+/** What a guess says besides the name. */
+const without = ({ os, osVersion, kubernetesVersion, arch }: Guess): Omit<Guess, "name"> => ({ os, osVersion, kubernetesVersion, arch });
 
 const clean = (o: Record<string, string>): Record<string, string> => Object.fromEntries(Object.entries(o).filter(([, v]) => v !== ""));
 

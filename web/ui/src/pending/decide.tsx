@@ -9,6 +9,7 @@ import { Button, Dialog, ProblemBox, say, Since, useAction, useLoad } from "../u
 import { fromPairs, Pairs, Radios, Text } from "../ui/inputs.tsx";
 import { VerdictText } from "./table.tsx";
 import type { Waiting } from "./waiting.ts";
+import { Scroll } from "../ui/scroll.tsx";
 
 /** Accepts one machine: what it is called and where it stands is said first. */
 export function AcceptOne({ w, onClose }: { w: Waiting; onClose: () => void }): JSX.Element {
@@ -136,7 +137,7 @@ export function AcceptMany({ names, onClose }: { names: string[]; onClose: (done
 function Results({ results }: { results: Applied[] | undefined }): JSX.Element {
   if (!results) return <p class="loading">Asking what would happen…</p>;
   return (
-    <div class="scroll short">
+    <Scroll label="What happens to each machine" class="short">
       <table>
         <thead>
           <tr>
@@ -156,7 +157,7 @@ function Results({ results }: { results: Applied[] | undefined }): JSX.Element {
           ))}
         </tbody>
       </table>
-    </div>
+    </Scroll>
   );
 }
 

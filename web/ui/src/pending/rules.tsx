@@ -10,6 +10,7 @@ import { Choice, fromPairs, Pairs, Radios, Text, Tick } from "../ui/inputs.tsx";
 import { lazy } from "../ui/lazy.tsx";
 import { VerdictText } from "./table.tsx";
 import type { Waiting } from "./waiting.ts";
+import { Scroll } from "../ui/scroll.tsx";
 
 const YAML = lazy(() => import("./ruleyaml.tsx").then((m) => m.RuleYAML));
 
@@ -38,7 +39,7 @@ export function Rules({ rules, waiting, onChange }: { rules: Rule[]; waiting: Wa
           <p>A rule labels, accepts or installs machines by what is in them.</p>
         </Empty>
       ) : (
-        <div class="scroll">
+        <Scroll label="List of rules">
           <table>
             <thead>
               <tr>
@@ -84,7 +85,7 @@ export function Rules({ rules, waiting, onChange }: { rules: Rule[]; waiting: Wa
               ))}
             </tbody>
           </table>
-        </div>
+        </Scroll>
       )}
       {open?.kind === "delete" && (
         <Confirm

@@ -6,6 +6,7 @@ import { go, Link } from "../router.tsx";
 import { operator } from "../session.ts";
 import { Badge, Button, Dialog, ProblemBox, say, Since, useAction, useLoad } from "../ui/basic.tsx";
 import { fromPairs, Pairs, Text } from "../ui/inputs.tsx";
+import { Scroll } from "../ui/scroll.tsx";
 
 /** Who asks for an address and has no record. They are remembered in memory and are no events, so they are asked for. */
 export function Strangers(): JSX.Element {
@@ -27,7 +28,7 @@ export function Strangers(): JSX.Element {
       <ProblemBox problem={load.problem} />
       {all?.length === 0 && <p class="dim">Nobody without a record has asked for an address since the appliance started. Is the machine on, with the network first in its boot order, and in the same network?</p>}
       {all && all.length > 0 && (
-        <div class="scroll">
+        <Scroll label="List of strangers">
           <table>
             <thead>
               <tr>
@@ -80,7 +81,7 @@ export function Strangers(): JSX.Element {
               ))}
             </tbody>
           </table>
-        </div>
+        </Scroll>
       )}
       {adding && <Register s={adding} onClose={() => setAdding(undefined)} />}
     </section>

@@ -8,13 +8,14 @@ import { Link } from "../router.tsx";
 import { operator } from "../session.ts";
 import { Badge, Button, Since } from "../ui/basic.tsx";
 import type { Waiting } from "./waiting.ts";
+import { Scroll } from "../ui/scroll.tsx";
 
 /** The machines that wait: what they are, where they asked from, what the rules say. */
 export function Table({ waiting, chosen, onChosen, onAccept, onReject }: { waiting: Waiting[]; chosen: Set<string>; onChosen: (names: Set<string>) => void; onAccept: (w: Waiting) => void; onReject: (w: Waiting) => void }): JSX.Element {
   const [opened, setOpened] = useState(new Set<string>());
   const all = waiting.every((w) => chosen.has(w.machine.metadata.name));
   return (
-    <div class="scroll">
+    <Scroll label="Machines that wait">
       <table class="waiting">
         <thead>
           <tr>
@@ -81,7 +82,7 @@ export function Table({ waiting, chosen, onChosen, onAccept, onReject }: { waiti
           })}
         </tbody>
       </table>
-    </div>
+    </Scroll>
   );
 }
 

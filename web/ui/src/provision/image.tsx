@@ -9,6 +9,7 @@ import { Badge, Empty, Field, ProblemBox, Since, useLoad } from "../ui/basic.tsx
 import { Choice, Radios, Text, Tick } from "../ui/inputs.tsx";
 import { asked, builtIn, type Draft } from "./draft.ts";
 import { draft, put } from "./state.ts";
+import { Scroll } from "../ui/scroll.tsx";
 
 /** The templates of the appliance. */
 export function useTemplates(): Template[] | undefined {
@@ -76,7 +77,7 @@ function Catalogue(): JSX.Element {
     );
   }
   return (
-    <div class="scroll picker">
+    <Scroll label="Images to choose from" class="picker">
       <table>
         <thead>
           <tr>
@@ -117,7 +118,7 @@ function Catalogue(): JSX.Element {
           ))}
         </tbody>
       </table>
-    </div>
+    </Scroll>
   );
 }
 

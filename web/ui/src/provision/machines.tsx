@@ -9,6 +9,7 @@ import { Link, query, setQuery } from "../router.tsx";
 import { Badge, Button, Empty, State } from "../ui/basic.tsx";
 import { Tick } from "../ui/inputs.tsx";
 import { draft, each, put } from "./state.ts";
+import { Scroll } from "../ui/scroll.tsx";
 
 /** What the appliance says of a machine before anything is chosen for it. */
 interface Judged {
@@ -58,7 +59,7 @@ export function Machines(): JSX.Element {
           <None show={show[0]} searched={words.value.length > 0} />
         ) : (
           <>
-            <div class="scroll picker" tabIndex={0} role="region" aria-label="Machines to choose from">
+            <Scroll label="Machines to choose from" class="picker">
               <table>
                 <thead>
                   <tr>
@@ -102,7 +103,7 @@ export function Machines(): JSX.Element {
                   ))}
                 </tbody>
               </table>
-            </div>
+            </Scroll>
             {found.length > most && <p class="dim">{count(found.length - most, "more machine")} below: search for them. The box at the top chooses all {found.length.toLocaleString("en")}.</p>}
           </>
         )}

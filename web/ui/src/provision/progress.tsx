@@ -9,6 +9,7 @@ import { go, Link } from "../router.tsx";
 import { left } from "../speed.ts";
 import { Badge, Bar, Button, Confirm, ProblemBox, Since, type Tone } from "../ui/basic.tsx";
 import { again, reset, runs, type Run } from "./state.ts";
+import { Scroll } from "../ui/scroll.tsx";
 
 /** How far an install is, as the list says it. */
 type Phase = "asking" | "refused" | "waiting" | "working" | "starting" | "up" | "failed" | "ended";
@@ -71,7 +72,7 @@ export function Progress(): JSX.Element {
           All machines
         </Link>
       </div>
-      <div class="scroll">
+      <Scroll label="Machines that are installed">
         <table>
           <thead>
             <tr>
@@ -91,7 +92,7 @@ export function Progress(): JSX.Element {
             ))}
           </tbody>
         </table>
-      </div>
+      </Scroll>
       {stopping && (
         <Confirm
           title={`Stop the install of ${stopping.machine}?`}
