@@ -45,8 +45,8 @@ export interface Place {
   writes: "key" | "value";
   /** Where the word begins that is being written. */
   from: number;
-  /** The column of its key. */
-  column: number;
+  /** The column of its key; nothing where it is not on a line of its own. */
+  column?: number;
   /** The keys that its mapping has already. */
   present: string[];
 }
@@ -161,7 +161,7 @@ export function resolve(all: Schemas, s: Schema | undefined): Schema | undefined
 export function options(all: Schemas, root: Schema | undefined, p: Place): Completion[] {
   if (p.writes === "value") return values(below(all, root, p.path));
   const s = below(all, root, p.path);
-  const indent = " ".repeat(p.column + 2);
+  const indent = p.column === undefined ? undefined : " ".repeat(p.column + 2);
   return Object.entries(s?.properties ?? {})
     .filter(([k]) => !p.present.includes(k))
     .map(([k, raw]) => {
@@ -174,7 +174,7 @@ export function options(all: Schemas, root: Schema | undefined, p: Place): Compl
         type: "property",
         detail: (list ? "list" : (v.enum?.join(" | ").slice(0, 40) ?? v.format ?? v.type ?? "")) + (s?.required?.includes(k) ? ", needed" : ""),
         ...(info ? { info } : {}),
-        apply: list ? `${k}:\n${indent}- ` : map ? `${k}:\n${indent}` : `${k}: `,
+        apply: indent === undefined || !(list || map) ? `${k}: ` : `${k}:\n${indent}${list ? "- " : ""}`,
         boost: s?.required?.includes(k) ? 1 : 0,
       };
     });
