@@ -38,7 +38,7 @@ func run(ctx context.Context, keep string, names []string) error {
 	parts := []struct {
 		name string
 		run  func(context.Context) error
-	}{{"sizes", sizes}, {"idle", daemon}, {"image", imageWrite}, {"control", func(ctx context.Context) error { return control(ctx, keep) }}}
+	}{{"sizes", sizes}, {"idle", daemon}, {"image", imageWrite}, {"control", func(ctx context.Context) error { return control(ctx, keep) }}, {"pages", func(ctx context.Context) error { return pages(ctx, keep) }}}
 	for _, p := range parts {
 		if len(names) > 0 && !slices.Contains(names, p.name) {
 			continue
