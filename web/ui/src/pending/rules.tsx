@@ -248,19 +248,21 @@ function Tested({ machines, name, left }: { machines: RuledMachine[]; name: stri
       <p role="status">
         It matches {hit.length} of {count(machines.length, "machine")}.{left > 0 && ` ${left} more were not looked at.`}
       </p>
-      <ul class="plain tested">
-        {hit.slice(0, most).map((m) => (
-          <li key={m.hardware}>
-            <strong>{m.hardware}</strong> <State of={m.state} />
-            <VerdictText ruled={m} />
-          </li>
-        ))}
-        {miss.slice(0, most).map((m) => (
-          <li key={m.hardware} class="dim">
-            {m.hardware}: {m.verdict.against?.[name] ?? "does not match"}
-          </li>
-        ))}
-      </ul>
+      <Scroll label="What would happen to each machine" class="tested">
+        <ul class="plain">
+          {hit.slice(0, most).map((m) => (
+            <li key={m.hardware}>
+              <strong>{m.hardware}</strong> <State of={m.state} />
+              <VerdictText ruled={m} />
+            </li>
+          ))}
+          {miss.slice(0, most).map((m) => (
+            <li key={m.hardware} class="dim">
+              {m.hardware}: {m.verdict.against?.[name] ?? "does not match"}
+            </li>
+          ))}
+        </ul>
+      </Scroll>
     </>
   );
 }

@@ -35,9 +35,9 @@ const shows: [string, string, (r: Row) => boolean][] = [
 export function Machines(): JSX.Element {
   const chosen = draft.value.machines;
   useJudge();
-  const words = useComputed(() => (query.value.get("q") ?? "").toLowerCase().split(/\s+/).filter(Boolean));
+  const wanted = useComputed(() => (query.value.get("q") ?? "").toLowerCase().split(/\s+/).filter(Boolean));
   const show = shows.find(([k]) => k === (query.value.get("show") ?? "")) ?? shows[0]!;
-  const found = rows.value.filter((r) => show[2](r) && words.value.every((w) => textOf(r).includes(w)));
+  const found = rows.value.filter((r) => show[2](r) && wanted.value.every((w) => textOf(r).includes(w)));
   const set = new Set(chosen);
   const toggle = (name: string) => put({ machines: set.has(name) ? chosen.filter((n) => n !== name) : [...chosen, name] });
   const all = found.length > 0 && found.every((r) => set.has(r.name));
@@ -56,7 +56,7 @@ export function Machines(): JSX.Element {
           </div>
         </div>
         {found.length === 0 ? (
-          <None show={show[0]} searched={words.value.length > 0} />
+          <None show={show[0]} searched={wanted.value.length > 0} />
         ) : (
           <>
             <Scroll label="Machines to choose from" class="picker">
@@ -68,7 +68,7 @@ export function Machines(): JSX.Element {
                         type="checkbox"
                         aria-label={`Choose all ${found.length}`}
                         checked={all}
-                        onChange={() => put({ machines: all ? chosen.filter((n) => !found.some((r) => r.name === n)) : [...new Set([...chosen, ...found.map((r) => r.name)])] })}
+                        onChange={() => put({ machines: all ? without(chosen, found) : [...new Set([...chosen, ...found.map((r) => r.name)])] })}
                       />
                     </th>
                     <th scope="col">Name</th>
@@ -113,7 +113,21 @@ export function Machines(): JSX.Element {
   );
 }
 
-const textOf = (r: Row): string => [r.name, r.hostname, r.mac, r.address, r.rack, r.assetTag, r.vendor, r.product, r.serial, r.owner, r.image, r.arch, ...Object.entries(r.labels ?? {}).map(([k, v]) => `${k}=${v}`)].join(" ").toLowerCase();
+// rows are new objects when they change, so what was made of one holds as long as it does
+const texts = new WeakMap<Row, string>();
+
+function textOf(r: Row): string {
+  let text = texts.get(r);
+  if (text === undefined) texts.set(r, (text = words(r)));
+  return text;
+}
+
+const words = (r: Row): string => [r.name, r.hostname, r.mac, r.address, r.rack, r.assetTag, r.vendor, r.product, r.serial, r.owner, r.image, r.arch, ...Object.entries(r.labels ?? {}).map(([k, v]) => `${k}=${v}`)].join(" ").toLowerCase();
+
+function without(names: string[], found: Row[]): string[] {
+  const out = new Set(found.map((r) => r.name));
+  return names.filter((n) => !out.has(n));
+}
 
 /** Why there is nothing to choose from, and where to go. */
 function None({ show, searched }: { show: string; searched: boolean }): JSX.Element {

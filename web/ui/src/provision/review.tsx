@@ -8,6 +8,7 @@ import { complete, row } from "../machines.ts";
 import { Link } from "../router.tsx";
 import { Badge, Bar, Button, Confirm, ProblemBox, type Tone } from "../ui/basic.tsx";
 import { Tick } from "../ui/inputs.tsx";
+import { Scroll } from "../ui/scroll.tsx";
 import { DiskText } from "./image.tsx";
 import { imageText, request, type Draft } from "./draft.ts";
 import { draft, each, start } from "./state.ts";
@@ -232,14 +233,18 @@ function Ask({ going, onClose, onConfirm }: { going: Looked[]; onClose: () => vo
         </p>
       )}
       {held.length > 0 ? <p>What is on these disks is lost for ever:</p> : <p>Nothing is lost: what is written to was wiped and read back.</p>}
-      <ul class="plain short">
-        {held.slice(0, most).map(({ machine, e }) => (
-          <li key={machine + (e.disk?.path ?? "")}>
-            <strong>{machine}</strong> {e.disk ? <DiskText disk={e.disk} /> : e.wanted || "its only disk"}
-            <div class="dim">{e.detail}</div>
-          </li>
-        ))}
-      </ul>
+      {held.length > 0 && (
+        <Scroll label="Disks that are erased" class="short">
+          <ul class="plain">
+            {held.slice(0, most).map(({ machine, e }) => (
+              <li key={machine + (e.disk?.path ?? "")}>
+                <strong>{machine}</strong> {e.disk ? <DiskText disk={e.disk} /> : e.wanted || "its only disk"}
+                <div class="dim">{e.detail}</div>
+              </li>
+            ))}
+          </ul>
+        </Scroll>
+      )}
       {held.length > most && <p>and {count(held.length - most, "more disk")}.</p>}
     </Confirm>
   );
