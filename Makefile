@@ -64,6 +64,17 @@ test: deps-lab build capi-env lint ## everything a submission must pass
 	@CGO_ENABLED=1 RACKSTRAP_TEST_NOSKIP=1 $(GO) test -race -shuffle=on -timeout 20m -p 2 $$($(GO) list $(PKGS) | grep -v /deploy/lab/e2e)
 	@echo 'tests: full installs over UEFI and BIOS, with faults; a machine that nobody registered; some of the netboots of make lab'
 	@RACKSTRAP_TEST_NOSKIP=1 RACKSTRAP_BIN=$(CURDIR)/bin/rackstrap $(GO) test -count=1 -timeout 20m ./deploy/lab/e2e
+	@echo 'tests: the web UI in a real browser'
+	@RACKSTRAP_TEST_NOSKIP=1 RACKSTRAP_BIN=$(CURDIR)/bin/rackstrap $(GO) test -count=1 -timeout 15m -parallel 2 -skip TestGuest ./deploy/lab/e2e/web
+
+# What test-web runs of deploy/lab/e2e/web; WEB=TestRack/signin runs one file.
+WEB ?= .
+
+.PHONY: test-web
+test-web: deps-lab build ## the web UI in a real Chromium: on simulated machines, and a virtual one that is installed; bin/web.txt has the times
+	@rm -f bin/web.txt
+	@RACKSTRAP_TEST_NOSKIP=1 RACKSTRAP_BIN=$(CURDIR)/bin/rackstrap RACKSTRAP_WEB_TABLE=$(CURDIR)/bin/web.txt \
+		$(GO) test -count=1 -timeout 30m -run '$(WEB)' ./deploy/lab/e2e/web || failed=$$?; cat bin/web.txt 2>/dev/null || true; exit $${failed:-0}
 
 # What `make lab` runs of deploy/lab/e2e; LAB=TestNetboot/uefi/proxy runs one cell.
 LAB ?= ^Test(Netboot|EveryFirmwareInstalls|UnknownMachineIsInstalled|SlowLinks|UEFIInstall.*|BIOSInstall.*)$$

@@ -34,7 +34,7 @@ func (s *Stage) FillRack(ctx context.Context, busy time.Duration) error {
 		}
 	}
 	for i := range 3 { // no records: they are found
-		m, err := s.Rack.Add(sim.Spec{Name: fmt.Sprintf("found-%d", i+1), Facts: model(i), Disks: disks(i)})
+		m, err := s.Rack.Add(sim.Spec{Name: fmt.Sprintf("found-%d", i+1), Facts: model(100 + i), Disks: disks(i)})
 		if err != nil {
 			return err
 		}

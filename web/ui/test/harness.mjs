@@ -8,7 +8,7 @@ import { appendFileSync } from "node:fs";
 import https from "node:https";
 import { base, launch, need, session, watch } from "./browser.mjs";
 
-export { axe, base, overflow } from "./browser.mjs";
+export { axe, base, overflow, session } from "./browser.mjs";
 
 /** The secret of a role: admin, operator or viewer. */
 export function token(role) {

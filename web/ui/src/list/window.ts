@@ -23,7 +23,9 @@ export function useWindow(box: RefObject<HTMLElement | null>, count: number, hei
     // a step of several rows: within it nothing has to be drawn anew
     const look = () => {
       const top = Math.floor(el.scrollTop / height / 4) * 4;
-      setAt((was) => (was.top === top && was.seen === el.clientHeight ? was : { top, seen: el.clientHeight }));
+      // a box that has not been fitted into the window yet is as high as all its rows
+      const seen = Math.min(el.clientHeight, window.innerHeight);
+      setAt((was) => (was.top === top && was.seen === seen ? was : { top, seen }));
     };
     look();
     el.addEventListener("scroll", look, { passive: true });
