@@ -6,6 +6,7 @@ import { bytes, count, memory, when } from "../format.ts";
 import { useLive } from "../live.ts";
 import { Link } from "../router.tsx";
 import { Badge, Empty, ProblemBox, Since, type Tone } from "../ui/basic.tsx";
+import { Scroll } from "../ui/scroll.tsx";
 import { about } from "./read.ts";
 import { VerbButton } from "./verbs.tsx";
 
@@ -165,7 +166,7 @@ function Disks({ hw, workflows }: { hw: Hardware; workflows: WorkflowWorkflow[] 
     <section class="card" aria-label="Disks">
       <h2>{disks.length === 0 ? "No disk was found" : `${count(disks.length, "disk")}, ${bytes(total)}`}</h2>
       {disks.length > 0 && (
-        <div class="scroll">
+        <Scroll label="Disks, to scale">
           <table class="disks">
             <thead>
               <tr>
@@ -211,7 +212,7 @@ function Disks({ hw, workflows }: { hw: Hardware; workflows: WorkflowWorkflow[] 
               })}
             </tbody>
           </table>
-        </div>
+        </Scroll>
       )}
       <Missing hw={hw} />
     </section>
@@ -275,7 +276,7 @@ function Ports({ hw, leases }: { hw: Hardware; leases: Lease[] }): JSX.Element {
   return (
     <section class="card" aria-label="Network">
       <h2>{count(all.length, "network port")}</h2>
-      <div class="scroll">
+      <Scroll label="Network ports">
         <table>
           <thead>
             <tr>
@@ -321,7 +322,7 @@ function Ports({ hw, leases }: { hw: Hardware; leases: Lease[] }): JSX.Element {
             ))}
           </tbody>
         </table>
-      </div>
+      </Scroll>
     </section>
   );
 }

@@ -11,6 +11,7 @@ import { progress } from "../machines.ts";
 import { Link } from "../router.tsx";
 import { Badge, Button, Empty, ProblemBox, Since } from "../ui/basic.tsx";
 import { Reason } from "../ui/reason.tsx";
+import { Scroll } from "../ui/scroll.tsx";
 import { about, layout, type ActionRun, type Bar, type Lane, type Picture } from "../waterfall.ts";
 
 /** What the timeline is shown of. */
@@ -128,7 +129,7 @@ function sums(p: Picture): string {
 function Waterfall({ picture, active }: { picture: Picture; active: string | undefined }): JSX.Element {
   const { end } = picture;
   return (
-    <div class="scroll">
+    <Scroll label="Where the time went">
       <table class="waterfall">
         <caption>
           <strong>{duration(picture.total)}</strong> {picture.running ? "so far" : "in all"} <span class="dim">{sums(picture)}</span>
@@ -179,7 +180,7 @@ function Waterfall({ picture, active }: { picture: Picture; active: string | und
           ))}
         </tbody>
       </table>
-    </div>
+    </Scroll>
   );
 }
 
@@ -274,7 +275,7 @@ function Lines({ lines }: { lines: TimelineLine[] }): JSX.Element {
   return (
     <>
       {shown.length < lines.length && <Button kind="quiet" onPress={() => setAll(true)}>{`Show the ${lines.length - shown.length} lines before`}</Button>}
-      <div class="scroll">
+      <Scroll label="What happened">
         <table class="lines">
           <caption class="hidden-text">What happened in this boot</caption>
           <thead>
@@ -295,7 +296,7 @@ function Lines({ lines }: { lines: TimelineLine[] }): JSX.Element {
             ))}
           </tbody>
         </table>
-      </div>
+      </Scroll>
     </>
   );
 }

@@ -10,6 +10,7 @@ import { Link } from "../router.tsx";
 import { operator } from "../session.ts";
 import { Badge, Bar, Empty, ProblemBox, Since, State, toneOf } from "../ui/basic.tsx";
 import { LongText } from "../ui/longtext.tsx";
+import { Scroll } from "../ui/scroll.tsx";
 
 /** All workflows of a machine, the newest first and open. */
 export function WorkflowPanel({ name, list }: { name: string; list: Live<WorkflowWorkflow[]> }): JSX.Element {
@@ -80,7 +81,7 @@ function OneAction({ workflow, action: a, index, current }: { workflow: string; 
       </div>
       {mine && <Bar done={mine.done} of={mine.total ?? 0} label={`How far ${a.name} is`} />}
       {attempts.length > 0 && (
-        <div class="scroll">
+        <Scroll label={`Attempts of ${a.name}`}>
           <table class="attempts">
             <thead>
               <tr>
@@ -101,7 +102,7 @@ function OneAction({ workflow, action: a, index, current }: { workflow: string; 
               ))}
             </tbody>
           </table>
-        </div>
+        </Scroll>
       )}
     </li>
   );
