@@ -97,7 +97,7 @@ export function Moving({ of: r, short = false }: { of: Row; short?: boolean }): 
   if (!p || p.done === 0) return short ? <Bar done={0} of={0} label={`${r.name} is moving`} /> : <span class="dim">{p?.note || "under way"}</span>;
   const text = progressText(p);
   return (
-    <span class="moving" title={p.note ? `${p.note}: ${text}` : text}>
+    <span class="going" title={p.note ? `${p.note}: ${text}` : text}>
       <Bar done={p.done} of={p.total ?? 0} label={`progress of ${r.name}`} />
       {!short && <small>{p.rate > 0 && p.total && p.total > p.done ? `${rate(p.rate)} · ${duration(Math.ceil((p.total - p.done) / p.rate) * 1000)} left` : text}</small>}
     </span>
@@ -122,7 +122,7 @@ const all: Column[] = [
   {
     key: "state",
     head: "State",
-    width: 10.5,
+    width: 12,
     sort: (r) => states.findIndex((s) => s === r.state),
     cell: (r) => (
       <>
@@ -140,7 +140,7 @@ const all: Column[] = [
   {
     key: "progress",
     head: "Progress",
-    width: 11,
+    width: 13.5,
     sort: (r) => {
       const p = r.active && r.workflow ? progress(r.workflow).peek() : undefined;
       return p ? (p.total ? p.done / p.total : 0) : r.active ? -1 : undefined;

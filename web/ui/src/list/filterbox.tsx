@@ -102,7 +102,7 @@ export function FilterBox({ of: f }: { of: Filtering }): JSX.Element {
     if (picked >= 0) document.getElementById(`${id}-${picked}`)?.scrollIntoView({ block: "nearest" });
   }, [picked]);
   return (
-    <div class="filter">
+    <div class="finder">
       <label class="hidden-text" for={id}>
         Filter
       </label>

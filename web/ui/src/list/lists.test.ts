@@ -5,7 +5,7 @@ import type { Row } from "../machines.ts";
 import { labelsIn, reasons, whyOf } from "./bulk.ts";
 import { csv, csvCell } from "./export.ts";
 import { counts, groups, natural, sorter } from "./order.ts";
-import { racksOf, unitsOf } from "./places.ts";
+import { height, linesOf, racksOf, unitsOf } from "./places.ts";
 import { readViews, viewOf, viewQuery } from "./views.ts";
 
 const row = (name: string, r: Partial<Row> = {}): Row => ({ name, uid: name, revision: 1, state: "available", arch: "amd64", ...r }) as Row;
@@ -70,6 +70,12 @@ test("racks", () => {
     ["a10", 42, "3+1 m2", ""],
   ]);
   assert.equal(names(unplaced), "m6");
+  // every unit is drawn once, from the top; many empty ones are one line
+  const lines = (...positions: string[]) => linesOf(racksOf(positions.map((p) => row(p, { rack: "r", position: p }))).racks[0]!);
+  const show = (l: ReturnType<typeof lines>) => l.map((n) => ("place" in n ? `[${n.place.unit}+${n.place.high}]` : `${n.to}-${n.from}/${height(n)}`)).join(" ");
+  assert.equal(show(lines("42", "40", "36-37", "1")), "[42+1] 41-41/1 [40+1] 39-38/2 [36+2] 35-2/1 [1+1]");
+  assert.equal(show(lines("2")), "42-3/1 [2+1] 1-1/1");
+  assert.equal(show(lines("48")), "[48+1] 47-1/1");
 });
 
 test("CSV calculates nothing", () => {

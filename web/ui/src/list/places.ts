@@ -75,3 +75,29 @@ function rackOf(name: string, rows: Row[]): Rack {
   const top = places.reduce((n, p) => Math.max(n, p.unit + p.high - 1), 0);
   return { name, units: top === 0 ? 0 : Math.max(usual, top), places, others, size: rows.length };
 }
+
+/** A line of a rack's picture: a place with machines, or empty units. */
+export type Line = { place: Place } | { from: number; to: number };
+
+// so many empty units in a row are drawn as one line
+const fold = 4;
+
+/** The lines of a rack, from the top. */
+export function linesOf(r: Rack): Line[] {
+  const out: Line[] = [];
+  let top = r.units;
+  for (const place of r.places.toReversed()) {
+    const end = place.unit + place.high;
+    if (end <= top) out.push({ from: end, to: top });
+    out.push({ place });
+    top = place.unit - 1;
+  }
+  if (top > 0) out.push({ from: 1, to: top });
+  return out;
+}
+
+/** How many units high a line is drawn. */
+export const height = (l: Line): number => ("place" in l ? l.place.high : l.to - l.from + 1 >= fold ? 1 : l.to - l.from + 1);
+
+/** Whether a line stands for more empty units than it is high. */
+export const folded = (l: Line): boolean => !("place" in l) && l.to - l.from + 1 >= fold;

@@ -8,7 +8,7 @@ import { Button, Empty, toneOf } from "../ui/basic.tsx";
 import { besides, machines, Moving } from "../list/columns.tsx";
 import { FilterBox, useFilter } from "../list/filterbox.tsx";
 import { states } from "../list/keys.ts";
-import { racksOf, type Rack } from "../list/places.ts";
+import { folded, height, linesOf, racksOf, type Rack } from "../list/places.ts";
 import { pixels } from "../list/window.ts";
 
 // the heights in rem of a unit, of a machine in a list, and of what is around them
@@ -51,7 +51,7 @@ export default function Racks(): JSX.Element {
         <>
           <div class="floor">
             {racks.map((r) => (
-              <Seen key={r.name} high={around + r.units * unitHigh + r.others.length * unitHigh} label={`Rack ${r.name}`}>
+              <Seen key={r.name} high={around + (linesOf(r).reduce((n, l) => n + height(l), 0) + r.others.length) * unitHigh} label={`Rack ${r.name}`}>
                 <RackBox of={r} />
               </Seen>
             ))}
@@ -63,7 +63,7 @@ export default function Racks(): JSX.Element {
               </h2>
               {boxes.map((b, i) => (
                 <Seen key={i} high={(Math.ceil(b.length / 4) + 1) * unitHigh} label="">
-                  <div class="tiles">
+                  <div class="slots">
                     {b.map((r) => (
                       <Tile key={r.name} of={r} />
                     ))}
@@ -91,6 +91,7 @@ function Legend(): JSX.Element {
       <li>● on</li>
       <li>○ off</li>
       <li>! issue</li>
+      <li>‖ held, or in maintenance</li>
     </ul>
   );
 }
@@ -113,22 +114,33 @@ function Seen({ high, label, children }: { high: number; label: string; children
 
 function RackBox({ of: r }: { of: Rack }): JSX.Element {
   const [unit] = useState(() => pixels(unitHigh));
-  const line = (u: number, high: number) => `${r.units - (u + high - 1) + 1} / span ${high}`;
   return (
     <section class="rack" aria-label={`Rack ${r.name}`}>
       <h2>
         <Link to={`/machines?${new URLSearchParams({ q: `rack:${/[\s",*\\]/.test(r.name) ? JSON.stringify(r.name) : r.name}` }).toString()}`}>{r.name}</Link> <small>{machines(r.size)}</small>
       </h2>
       {r.units > 0 && (
-        <ol class="units" reversed style={{ gridTemplateRows: `repeat(${r.units}, ${unit}px)`, backgroundSize: `100% ${unit}px` }}>
-          {r.places.toReversed().map((p) => (
-            <li key={p.unit} style={{ gridRow: line(p.unit, p.high) }} class="place">
-              <span class="unit">{p.high > 1 ? `${p.unit + p.high - 1}–${p.unit}` : p.unit}</span>
-              {p.rows.map((m) => (
-                <Tile key={m.name} of={m} />
-              ))}
-            </li>
-          ))}
+        <ol class="units">
+          {linesOf(r).map((l) =>
+            "place" in l ? (
+              <li key={l.place.unit} style={{ minHeight: `${height(l) * unit}px` }} class="place">
+                <span class="unit">{l.place.high > 1 ? `${l.place.unit + l.place.high - 1}–${l.place.unit}` : l.place.unit}</span>
+                {l.place.rows.map((m) => (
+                  <Tile key={m.name} of={m} />
+                ))}
+              </li>
+            ) : (
+              <li key={`empty ${l.to}`} style={{ height: `${height(l) * unit}px`, backgroundSize: `100% ${unit}px` }} class="gap">
+                {folded(l) ? (
+                  <small>
+                    {l.to}–{l.from} empty
+                  </small>
+                ) : (
+                  <span class="hidden-text">{l.to === l.from ? l.to : `${l.to}–${l.from}`} empty</span>
+                )}
+              </li>
+            ),
+          )}
         </ol>
       )}
       {r.others.length > 0 && (
@@ -158,14 +170,14 @@ class Tile extends Component<{ of: Row }> {
   override render({ of: r }: { of: Row }): JSX.Element {
     const text = sentence(r);
     return (
-      <span class={`tile ${toneOf(r.state)}`}>
+      <span class={`slot ${toneOf(r.state)}`}>
         <Link to={`/machines/${seg(r.name)}`} title={text} aria-label={text}>
           <span class={`sign ${toneOf(r.state)}`} aria-hidden="true">
             {signs[r.state] ?? r.state}
           </span>
           <span class="what">{r.name}</span>
           <span class="dim" aria-hidden="true">
-            {r.hold || r.maintenance ? "⏸ " : ""}
+            {r.hold || r.maintenance ? "‖ " : ""}
             {r.issue && r.issue.severity !== "info" && <b class="wrong">! </b>}
             {r.power === "on" ? "●" : r.power === "off" ? "○" : ""}
           </span>
