@@ -7,6 +7,7 @@ import (
 	"io"
 	"net/http"
 	"net/http/httptest"
+	"regexp"
 	"strings"
 	"testing"
 
@@ -16,6 +17,8 @@ import (
 	"github.com/rackstrap/rackstrap/api/rest"
 	"github.com/rackstrap/rackstrap/hardware"
 )
+
+var cursors = regexp.MustCompile(`"cursor":\d+`)
 
 // Lists and large records are compressed for those who take it; what is small, secret,
 // streamed or no JSON is not. Both ways the answer is the same.
@@ -87,6 +90,8 @@ func TestCompression(t *testing.T) {
 			raw, err = io.ReadAll(z)
 			g.must(err)
 		}
+		// each use of a token is a write, which moves the cursor on
+		raw, want = cursors.ReplaceAll(raw, nil), cursors.ReplaceAll(want, nil)
 		if tc.path != api.Base+"/events?follow=false" && !bytes.Equal(raw, want) {
 			t.Errorf("%s %s: another answer: %.200s, want %.200s", tc.method, tc.path, raw, want)
 		}
