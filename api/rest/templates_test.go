@@ -105,8 +105,7 @@ func TestRenderTemplate(t *testing.T) {
 	if status, text := g.ask(g.sock, "POST", api.Base+"/hardware/m1/hold", "", "{}"); status != http.StatusOK {
 		t.Fatal(text)
 	}
-	_, out, text = g.render(token, `{"name": "seeded", "hardware": "m1", "params": {"image": "debian", "password": "hunter2"}}`)
-	if len(out.Actions) != 4 || out.Refused == nil || !strings.Contains(out.Refused.Detail, "hardware unhold m1") || len(out.Refused.Errors) != 1 {
+	if _, out, _ = g.render(token, `{"name": "seeded", "hardware": "m1", "params": {"image": "debian", "password": "hunter2"}}`); len(out.Actions) != 4 || out.Refused == nil || !strings.Contains(out.Refused.Detail, "hardware unhold m1") || len(out.Refused.Errors) != 1 {
 		t.Errorf("refused is %+v", out.Refused)
 	}
 	if status, text := g.ask(g.sock, "POST", api.Base+"/hardware/m1/hold", "", `{"hold": false}`); status != http.StatusOK {
