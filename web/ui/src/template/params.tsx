@@ -13,11 +13,12 @@ export type Typed = Readonly<Record<string, string>>;
 export function Params({ parameters, typed, onTyped, errors }: { parameters: readonly Parameter[]; typed: Typed; onTyped: (t: Typed) => void; errors: Readonly<Record<string, string>> }): JSX.Element | null {
   if (parameters.length === 0) return <p class="dim">The template has no parameters.</p>;
   return (
-    <div class="columns">
+    // a form, so that browsers know what the password fields belong to
+    <form class="columns" onSubmit={(e) => e.preventDefault()} autocomplete="off">
       {parameters.map((p) => (
         <Param key={p.name} p={p} value={typed[p.name] ?? ""} onValue={(v) => onTyped({ ...typed, [p.name]: v })} error={errors[p.name]} />
       ))}
-    </div>
+    </form>
   );
 }
 
