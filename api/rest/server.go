@@ -28,6 +28,7 @@ type server struct {
 	rounds    rounds
 	feed      *feed
 	wrong     *wrongTokens
+	signIns   *pace[string] // by the token's uid
 	large     gate
 	reading   atomic.Int64 // bytes of bodies under way
 	// dry: what is written is thrown away; see asDry.
@@ -67,6 +68,7 @@ func New(d Deps) *API {
 
 func newServer(d Deps) *server {
 	s := &server{Deps: d, wrong: newWrongTokens(d.Now), large: make(gate, largeAtOnce), packers: newPackers()}
+	s.signIns = newPace[string](d.Now, signInBurst, signInEvery)
 	s.hardware = hardwareResource(d)
 	s.subnets = subnetResource(d)
 	s.templates = templateResource(d)

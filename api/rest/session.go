@@ -19,6 +19,10 @@ const (
 	sessionCookie = "__Host-rackstrap"
 	// sessionLife is the longest that a session is good: a working day.
 	sessionLife = 12 * time.Hour
+	// A token signs in signInBurst times at once, then once each signInEvery: each time is a
+	// write and an event, and who may only look must not fill the event log.
+	signInBurst = 200
+	signInEvery = time.Second
 	// maxSignIn bounds a body that anybody may send.
 	maxSignIn   = 4 << 10
 	sessionPath = "/session"
@@ -57,6 +61,13 @@ func (s *server) signIn(w http.ResponseWriter, r *http.Request) error {
 	if p != nil {
 		s.unknownCaller(w, r, t, p)
 		return nil
+	}
+	if !s.signIns.take(t.Token.Meta.UID) {
+		w.Header().Set("Retry-After", "10")
+		return &api.Problem{
+			Status: http.StatusTooManyRequests, Code: api.CodeRateLimited, Detail: "the token " + t.Token.Meta.Name + " signs in too often",
+			Hint: "wait ten seconds, and keep the cookie; a program shows its token in the Authorization header",
+		}
 	}
 	until := s.Now().Add(sessionLife).Truncate(time.Second)
 	if end := t.Token.Spec.Expires; !end.IsZero() && end.Before(until) {
@@ -133,14 +144,13 @@ func (s *server) session(secret string) (session, of hardware.LiveToken, p *api.
 // fromOwnPage says why a request that a browser may send with a session's cookie, or to
 // get one, is not answered: a page elsewhere made it. What changes something must come
 // from a page of ours (Sec-Fetch-Site and Origin, see net/http.CrossOriginProtection),
-// with a body of a type that no form has; what reads is refused to other sites too.
+// with a body of a type that no form has; what reads is refused to other pages too, also
+// to those of another port of this host, which are of the same site and get the cookie.
 func fromOwnPage(r *http.Request) *api.Problem {
 	reads := r.Method == http.MethodGet || r.Method == http.MethodHead || r.Method == http.MethodOptions
-	foreign := r.Header.Get("Sec-Fetch-Site") == "cross-site"
-	if !reads {
-		foreign = foreign || http.NewCrossOriginProtection().Check(r) != nil
-	}
-	if foreign {
+	from := r.Header.Get("Sec-Fetch-Site") // none: a person typed it
+	foreign := reads && from != "" && from != "same-origin" && from != "none"
+	if foreign || http.NewCrossOriginProtection().Check(r) != nil {
 		return &api.Problem{
 			Status: http.StatusForbidden, Code: api.CodeForbidden, Detail: "the request was made by a page of another site",
 			Hint: "use the appliance's own pages, or show a token in the Authorization header",

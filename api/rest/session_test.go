@@ -251,6 +251,7 @@ func TestForeignPages(t *testing.T) {
 		{"another site deletes", "DELETE", api.Base + "/hardware/m1", "", []string{"Sec-Fetch-Site", "cross-site"}, 403},
 		{"another site signs out", "DELETE", session, "", []string{"Sec-Fetch-Site", "cross-site"}, 403},
 		{"another site reads", "GET", who, "", []string{"Sec-Fetch-Site", "cross-site"}, 403},
+		{"a neighbour's page reads", "GET", who, "", []string{"Sec-Fetch-Site", "same-site"}, 403},
 		{"another site looks", "HEAD", who, "", []string{"Sec-Fetch-Site", "cross-site"}, 403},
 		{"a form", "POST", hold, "a=b", []string{"Content-Type", "application/x-www-form-urlencoded"}, 415},
 		{"a form of text", "POST", hold, "{}", []string{"Content-Type", "text/plain"}, 415},
@@ -384,6 +385,30 @@ func TestManySessions(t *testing.T) {
 	if n := count(); n != 0 {
 		t.Errorf("%d sessions are kept without their token", n)
 	}
+}
+
+// Who may only look does not fill the event log by signing in, and holds up nobody else.
+func TestManySignIns(t *testing.T) {
+	t.Parallel()
+	g := newRig(t)
+	eye, ci := g.token("eye", hardware.TokenSpec{Role: hardware.RoleViewer}), g.token("ci", hardware.TokenSpec{Role: hardware.RoleOperator})
+	status, retry := 0, ""
+	for n := 0; status != http.StatusTooManyRequests; n++ {
+		if n > 1000 {
+			t.Fatal("it signs in for ever")
+		}
+		resp, text := g.browse("POST", api.Base+"/session", "", `{"token":"`+eye+`"}`)
+		status, retry = resp.StatusCode, resp.Header.Get("Retry-After")
+		if status != http.StatusOK && !strings.Contains(text, string(api.CodeRateLimited)) {
+			t.Fatalf("%d %s", status, text)
+		}
+	}
+	if retry != "10" {
+		t.Errorf("Retry-After: %q", retry)
+	}
+	g.signIn(ci)
+	g.pass(10 * time.Second)
+	g.signIn(eye)
 }
 
 // Neither token nor session is in a log line or an event.
