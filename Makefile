@@ -103,6 +103,10 @@ lint: ## gofumpt, go vet, staticcheck with every check; the OpenAPI document; th
 fuzz: ## every fuzz target for FUZZTIME each
 	@deploy/fuzz $(FUZZTIME)
 
+.PHONY: screenshots
+screenshots: deps-lab build ## the main pages of the web UI in both themes, into deploy/docs/images
+	@$(GO) run ./deploy/lab/cmd/ui -rackstrap bin/rackstrap node web/ui/test/screenshots.mjs deploy/docs/images
+
 .PHONY: proto
 proto: ## generate api/workerpb from worker.proto
 	@mkdir -p bin/tools

@@ -113,8 +113,12 @@ const perRack = 10
 func (s *Stage) enter(ctx context.Context, c part, n int) error {
 	rack := fmt.Sprintf("r%d", 1+(n-1)/perRack)
 	unit := 1 + 2*((n-1)%perRack)
+	drives := disks(n)
+	if c.faults.ActionTime > 0 {
+		drives = drives[:1] // no disk array is wiped in minutes
+	}
 	m, err := s.Add(ctx, sim.Spec{
-		Name: fmt.Sprintf("%s-u%02d", rack, unit), Rack: rack, Faults: c.faults, Facts: model(n), Disks: disks(n),
+		Name: fmt.Sprintf("%s-u%02d", rack, unit), Rack: rack, Faults: c.faults, Facts: model(n), Disks: drives,
 		CPUs: 16 << (n % 3), MemoryBytes: 64 << 30 << (n % 3),
 		Labels: map[string]string{"role": c.role, "site": "hall-" + strconv.Itoa(1+n/25), "rack": rack},
 	}, func(h *hardware.Hardware) {
