@@ -55,11 +55,11 @@ export async function session(context, secret) {
 
 const axeSource = readFileSync(createRequire(import.meta.url).resolve("axe-core/axe.min.js"), "utf8");
 
-/** The serious and critical findings of axe-core in a page as it is now, as lines. */
-export async function axe(page) {
+/** The serious and critical findings of axe-core in a page as it is now, as lines; rules: of these only. */
+export async function axe(page, rules) {
   // the page's CSP lets no script in, and that is so; the debugger's own world is not bound by it
   await page.evaluate(axeSource);
-  const result = await page.evaluate(() => globalThis.axe.run(document, { resultTypes: ["violations"] }));
+  const result = await page.evaluate((only) => globalThis.axe.run(document, { resultTypes: ["violations"], ...(only && { runOnly: only }) }), rules);
   return result.violations
     .filter((v) => v.impact === "serious" || v.impact === "critical")
     .flatMap((v) => v.nodes.map((n) => `${v.impact}: ${v.id}: ${n.target.join(" ")}: ${n.failureSummary.replaceAll(/\s+/g, " ")}`));

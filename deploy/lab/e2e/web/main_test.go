@@ -35,7 +35,7 @@ const (
 	// busyTime is for those that shall be seen moving during all tests.
 	busyTime = 10 * time.Minute
 	// fileTime bounds one file of tests.
-	fileTime = 5 * time.Minute
+	fileTime = 10 * time.Minute
 )
 
 // root is the repository's.
