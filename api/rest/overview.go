@@ -153,6 +153,9 @@ func (t *trend) days(ctx context.Context, s *server) ([]api.InstallDay, bool, er
 		byDay[day] = append(byDay[day], i)
 	}
 	settled := map[string][]api.Span{} // what is not in it any more is forgotten
+	if t.parts == nil {
+		t.parts = map[string][]api.Span{}
+	}
 	left := readAtOnce
 	var made []api.InstallDay
 	for _, day := range slices.Backward(slices.Sorted(maps.Keys(byDay))) { // today first
@@ -172,7 +175,7 @@ func (t *trend) days(ctx context.Context, s *server) ([]api.InstallDay, bool, er
 				}
 			}
 			if now.Sub(i.Finished) > settles {
-				settled[i.UID] = split
+				settled[i.UID], t.parts[i.UID] = split, split // whoever leaves now has not read in vain
 			}
 			if len(split) > 0 {
 				splits = append(splits, split)

@@ -1,14 +1,18 @@
 package rest_test
 
 import (
+	"context"
 	"encoding/json"
 	"fmt"
 	"net/http"
+	"net/http/httptest"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
 	"github.com/rackstrap/rackstrap/api"
+	"github.com/rackstrap/rackstrap/api/rest"
 	"github.com/rackstrap/rackstrap/hardware"
 	"github.com/rackstrap/rackstrap/workflow"
 )
@@ -113,5 +117,45 @@ func TestOverview(t *testing.T) {
 	}
 	if status, _ := g.ask(g.url, "GET", api.Base+"/overview?days=91", eye, ""); status != http.StatusBadRequest {
 		t.Errorf("91 days: %d", status)
+	}
+}
+
+// impatient are records whose reader leaves after so many lists of events.
+type impatient struct {
+	rest.Records
+	reads, most atomic.Int64
+}
+
+func (r *impatient) Events(ctx context.Context, q workflow.EventQuery) ([]workflow.Event, error) {
+	if r.reads.Add(1) > r.most.Load() {
+		return nil, context.Canceled
+	}
+	return r.Records.Events(ctx, q)
+}
+
+// What was read of the past for somebody who left before the end is not read again.
+func TestOverviewGoesOn(t *testing.T) {
+	t.Parallel()
+	g := newRig(t)
+	g.machine(1, "m1", "team=a")
+	day := g.now().UTC().Truncate(24*time.Hour).AddDate(0, 0, -3)
+	for i := range 10 {
+		g.installed("m1", fmt.Sprintf("i%d", i), day.Add(time.Duration(i)*time.Minute), time.Minute, workflow.StateSucceeded)
+	}
+	records := &impatient{Records: g.deps.Records}
+	g.deps.Records = records
+	h := rest.New(g.deps)
+	ask := func(most int64) int {
+		records.reads.Store(0)
+		records.most.Store(most)
+		w := httptest.NewRecorder()
+		h.ServeHTTP(w, httptest.NewRequest("GET", api.Base+"/overview", nil))
+		return w.Code
+	}
+	if code := ask(6); code == http.StatusOK {
+		t.Error("what was not read is told of")
+	}
+	if code := ask(100); code != http.StatusOK || records.reads.Load() != 4 {
+		t.Errorf("%d after %d more reads, want 4", code, records.reads.Load())
 	}
 }
