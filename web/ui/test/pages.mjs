@@ -12,6 +12,8 @@ export const pages = [
   { name: "images", path: "/images" },
   { name: "templates", path: "/templates" },
   { name: "template", path: "/templates/install" },
+  { name: "template's preview", path: "/templates/inspect?tab=preview&machine=r3-u01", role: "operator" },
+  { name: "new template", path: "/templates?new=1", role: "operator" },
   { name: "networks", path: "/networks" },
   { name: "network", path: "/networks/lan" },
   { name: "provision", path: "/provision", role: "operator" },
