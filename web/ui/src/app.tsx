@@ -2,16 +2,17 @@
 // is there.
 import type { ComponentType, JSX } from "preact";
 import { useEffect, useState } from "preact/hooks";
-import { effect, signal } from "@preact/signals";
+import { effect, signal, untracked } from "@preact/signals";
 import { link, lostAt } from "./api/stream.ts";
 import { asProblem } from "./api/call.ts";
 import type { Problem, Role } from "./api/types.ts";
-import { begin, end, rows, rowsProblem } from "./machines.ts";
+import { begin, end, pause, rows, rowsProblem } from "./machines.ts";
 import { Link, match, path } from "./router.tsx";
-import { can, look, me, signOut } from "./session.ts";
+import { away, can, look, me, signOut } from "./session.ts";
 import { theme, type Theme } from "./theme.ts";
 import { Badge, Button, Dialog, Empty, ProblemBox, Sayings, Since } from "./ui/basic.tsx";
-import { SignIn } from "./pages/signin.tsx";
+import { Menu } from "./ui/menu.tsx";
+import { SignIn, SignInAgain } from "./pages/signin.tsx";
 
 type Params = Record<string, string>;
 type Page = ComponentType<{ params: Params }>;
@@ -89,11 +90,14 @@ function Connection(): JSX.Element {
       );
     case "lost":
       return (
-        <span role="alert">
+        <>
+          <span role="alert" class="hidden-text">
+            The connection is lost. The page shows what was last known and goes on by itself.
+          </span>
           <Badge tone="bad" title="The page shows what was last known and goes on by itself">
             ○ no connection for <Since at={new Date(lostAt.value).toISOString()} />
           </Badge>
-        </span>
+        </>
       );
     default:
       return <Badge>◌ connecting</Badge>;
@@ -125,26 +129,28 @@ function Frame(): JSX.Element {
         </nav>
         <div class="right">
           <Connection />
-          <details class="menu">
-            <summary title="Account and appearance">
-              {me.value!.name} <small>{me.value!.role}</small>
-            </summary>
-            <div>
-              <label>
-                Appearance
-                <select value={theme.value} onChange={(e) => (theme.value = e.currentTarget.value as Theme)}>
-                  <option value="auto">as the system</option>
-                  <option value="light">light</option>
-                  <option value="dark">dark</option>
-                </select>
-              </label>
-              <Button kind="quiet" onPress={() => (helpShown.value = true)}>
-                Keyboard <kbd>?</kbd>
-              </Button>
-              <a href="/docs">API</a>
-              <Button onPress={signOut}>Sign out</Button>
-            </div>
-          </details>
+          <Menu
+            title="Account and appearance"
+            label={
+              <>
+                {me.value!.name} <small>{me.value!.role}</small>
+              </>
+            }
+          >
+            <label>
+              Appearance
+              <select value={theme.value} onChange={(e) => (theme.value = e.currentTarget.value as Theme)}>
+                <option value="auto">as the system</option>
+                <option value="light">light</option>
+                <option value="dark">dark</option>
+              </select>
+            </label>
+            <Button kind="quiet" onPress={() => (helpShown.value = true)}>
+              Keyboard <kbd>?</kbd>
+            </Button>
+            <a href="/docs">API</a>
+            <Button onPress={signOut}>Sign out</Button>
+          </Menu>
         </div>
       </header>
       <main id="main" tabIndex={-1}>
@@ -232,12 +238,12 @@ export function App(): JSX.Element {
       );
     void first();
     // the rows are there as long as somebody is signed in
-    let signed = false;
+    let was = "";
     const dispose = effect(() => {
-      const is = !!me.value;
-      if (is && !signed) void begin();
-      if (!is && signed) end();
-      signed = is;
+      const is = !me.value ? "out" : away.value ? "away" : "in";
+      if (is === was) return;
+      was = is;
+      untracked(is === "in" ? () => void begin() : is === "away" ? pause : end);
     });
     return () => {
       clearTimeout(timer);
@@ -246,7 +252,8 @@ export function App(): JSX.Element {
   }, []);
   return (
     <>
-      {me.value === undefined ? <main>{problem ? <ProblemBox problem={problem} /> : <p class="loading">Connecting…</p>}</main> : me.value === null ? <SignIn /> : <Frame />}
+      {me.value === undefined ? <main>{problem ? <ProblemBox problem={problem} /> : <p class="loading">Connecting…</p>}</main> : me.value === null ? <SignIn /> : <Frame key={me.value.name} />}
+      {me.value && away.value && <SignInAgain />}
       <Sayings />
     </>
   );

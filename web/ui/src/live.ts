@@ -46,8 +46,10 @@ export function useLive<T>(read: (signal: AbortSignal, was: T | undefined) => Pr
     };
     const plan = () => {
       dirty = true;
-      if (!timer && !busy) timer = window.setTimeout(() => void run(), Math.max(soon, last + often - Date.now()));
+      if (!timer && !busy && !document.hidden) timer = window.setTimeout(() => void run(), Math.max(soon, last + often - Date.now()));
     };
+    const seen = () => dirty && plan(); // nobody looks at a hidden page
+    document.addEventListener("visibilitychange", seen);
     now.current.again = plan;
     setState((s) => (s.at ? { data: undefined, at: 0, problem: undefined } : s));
     void run();
@@ -55,6 +57,7 @@ export function useLive<T>(read: (signal: AbortSignal, was: T | undefined) => Pr
     return () => {
       abort.abort();
       clearTimeout(timer);
+      document.removeEventListener("visibilitychange", seen);
       end();
     };
   }, deps);

@@ -1,12 +1,12 @@
-import { computed, signal } from "@preact/signals";
+import { batch, computed, signal } from "@preact/signals";
 import type { Role, WhoAmI } from "./api/types.ts";
 import { call, Failure, onSignedOut } from "./api/call.ts";
 
 /** Who is signed in; null is nobody, undefined is not known yet. */
 export const me = signal<WhoAmI | null | undefined>(undefined);
 
-/** Why nobody is signed in any more, for the sign-in page. */
-export const ended = signal("");
+/** Whether the session has ended by itself. Who was signed in is still me, so that the page and what was typed into it stay; whoever signs in as the same goes on. */
+export const away = signal(false);
 
 const order: Role[] = ["viewer", "operator", "admin"];
 
@@ -22,7 +22,12 @@ export const operator = computed(() => can("operator"));
 /** Asks who is signed in. Throws a Failure where the appliance does not answer. */
 export async function look(): Promise<void> {
   try {
-    me.value = await call<WhoAmI>("GET", "/whoami");
+    const who = await call<WhoAmI>("GET", "/whoami");
+    if (me.value && me.value.name !== who.name) me.value = null; // another: nothing of the one before stays
+    batch(() => {
+      me.value = who;
+      away.value = false;
+    });
   } catch (err) {
     if (err instanceof Failure && err.status === 401) me.value = null;
     else throw err;
@@ -32,20 +37,26 @@ export async function look(): Promise<void> {
 /** Signs in with a token, which is kept nowhere in the page. Throws a Failure. */
 export async function signIn(token: string): Promise<void> {
   await call<WhoAmI>("POST", "/session", { body: { token } });
-  ended.value = "";
   await look();
 }
 
-/** Signs out: the cookie is worth nothing afterwards. */
+/** Signs out: the cookie is worth nothing afterwards. Throws a Failure where it could not be taken back, since it is still worth something then. */
 export async function signOut(): Promise<void> {
   try {
     await call("DELETE", "/session");
-  } finally {
-    me.value = null;
+  } catch (err) {
+    if (!(err instanceof Failure) || err.status !== 401) throw err;
   }
+  leave();
+}
+
+/** Forgets who was signed in, and what was typed. */
+export function leave(): void {
+  me.value = null;
+  away.value = false;
 }
 
 onSignedOut(() => {
-  if (me.value) ended.value = "The session has ended. Sign in again; the page goes on where it was.";
-  me.value = null;
+  if (me.value) away.value = true;
+  else me.value = null;
 });

@@ -1,7 +1,8 @@
 // Files that are being uploaded. They go on whatever page is shown; leaving the site asks.
-import { effect, signal } from "@preact/signals";
+import { effect, signal, untracked } from "@preact/signals";
 import { address, Failure, problemOf, seg } from "./api/call.ts";
 import type { Problem } from "./api/types.ts";
+import { me } from "./session.ts";
 import { say } from "./ui/basic.tsx";
 import { Speed } from "./speed.ts";
 
@@ -86,6 +87,10 @@ const broken = new Failure({
 
 /** Counts the uploads that have ended well. */
 export const finished = signal(0);
+
+effect(() => {
+  if (me.value === null) untracked(() => uploads.value.forEach((u) => dismiss(u.id))); // they are of who has signed out
+});
 
 const warn = (e: BeforeUnloadEvent) => e.preventDefault();
 effect(() => {

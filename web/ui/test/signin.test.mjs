@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { createHash } from "node:crypto";
 import test from "node:test";
-import { base, fetchAPI, open, token } from "./harness.mjs";
+import { api, base, fetchAPI, open, token } from "./harness.mjs";
 
 test("a wrong token is refused where it was typed", async (t) => {
   const page = await open(t, "", { mayFail: /status of 401 .*\/session\)/ });
@@ -48,7 +48,44 @@ test("a token that is revoked ends its session, and the page says so", async (t)
   assert.equal((await fetchAPI("admin", "DELETE", "/tokens/for-a-moment")).status, 204);
   await page.getByRole("link", { name: "Images" }).click(); // which asks the appliance
   await page.getByLabel("Token").waitFor();
-  await page.getByText(/session has ended/).waitFor();
+  await page.getByRole("heading", { name: "The session has ended" }).waitFor();
+});
+
+test("what was typed when a session ended is there for who signs in again, and for nobody else", async (t) => {
+  const make = async () => JSON.parse((await fetchAPI("admin", "POST", "/tokens", { metadata: { name: "at-night" }, spec: { role: "viewer" } })).text).secret;
+  const revoke = () => api("admin", "DELETE", "/tokens/at-night");
+  const [machine] = (await api("admin", "GET", "/summaries?limit=1")).items;
+  const label = (night) => api("admin", "PATCH", `/hardware/${machine.name}`, { metadata: { labels: { night } } });
+  t.after(() => label(null));
+  const page = await open(t, "", { path: "/machines?q=state%3Afailed", mayFail: /status of 401/ });
+  const name = page.getByRole("textbox", { name: "Name" });
+  const ended = page.getByRole("dialog", { name: "The session has ended" });
+  const signIn = async (secret) => {
+    await page.getByLabel("Token").fill(secret);
+    await page.getByRole("button", { name: "Sign in" }).click();
+  };
+  await signIn(await make());
+  await page.getByRole("button", { name: "Save this view" }).click();
+  await name.fill("half a na");
+  await revoke();
+  await label("1"); // the page reads the row, and hears that it may not
+  await ended.waitFor();
+  await page.keyboard.press("Escape");
+  await page.keyboard.press("Escape");
+  await ended.waitFor();
+  await signIn(await make());
+  await ended.waitFor({ state: "hidden" });
+  assert.equal(await name.inputValue(), "half a na");
+  await page.getByText("● live").waitFor();
+
+  await revoke();
+  await label("2");
+  await ended.waitFor();
+  await signIn(token("operator"));
+  await ended.waitFor({ state: "hidden" });
+  await page.getByRole("navigation", { name: "Main" }).waitFor();
+  assert.equal(await page.getByRole("dialog").count(), 0, "what the one before typed is gone");
+  await page.getByText("● live").waitFor();
 });
 
 test("the certificate is the one whose fingerprint people compare", async (t) => {

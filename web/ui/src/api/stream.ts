@@ -1,6 +1,6 @@
 import { signal } from "@preact/signals";
 import type { Event, Progress } from "./types.ts";
-import { address } from "./call.ts";
+import { address, call } from "./call.ts";
 
 /** Link is how the page is connected to the event stream. */
 export type Link = "connecting" | "live" | "lost";
@@ -24,6 +24,9 @@ let cursor = 0;
 let again = 0;
 let wait = 500;
 
+/** Counts the streams; an answer to one before is too late. */
+let turn = 0;
+
 /** Calls l for what the appliance says, until the answer is called. */
 export function listen(l: Listener): () => void {
   listeners.add(l);
@@ -39,6 +42,7 @@ export function follow(after: number): void {
 
 /** Ends the stream. */
 export function stop(): void {
+  turn++;
   clearTimeout(again);
   source?.close();
   source = undefined;
@@ -64,6 +68,7 @@ function open(): void {
     for (const l of listeners) l.progress?.(p);
   });
   s.addEventListener("compacted", () => {
+    stop(); // the same cursor would be refused again
     for (const l of listeners) l.relist?.();
   });
   s.onerror = () => {
@@ -74,14 +79,28 @@ function open(): void {
       link.value = "lost";
       lostAt.value = Date.now();
     }
-    again = window.setTimeout(open, wait);
-    wait = Math.min(wait * 2, 5000);
+    later();
   };
 }
 
-window.addEventListener("online", () => {
-  if (link.value === "lost") {
-    clearTimeout(again);
-    open();
+function later(): void {
+  again = window.setTimeout(() => void retry(), wait);
+  wait = Math.min(wait * 2, 5000);
+}
+
+/** Opens the stream again. An event source does not tell why it failed, so the API is asked first: where the session has ended, that is said. */
+async function retry(): Promise<void> {
+  clearTimeout(again);
+  const mine = ++turn;
+  try {
+    await call("GET", "/whoami");
+  } catch {
+    if (mine === turn) later();
+    return;
   }
+  if (mine === turn) open();
+}
+
+window.addEventListener("online", () => {
+  if (link.value === "lost") void retry();
 });

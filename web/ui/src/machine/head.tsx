@@ -128,7 +128,7 @@ function Moving({ hw, workflow }: { hw: Hardware; workflow: ApiWorkflow }): JSX.
   const left = mine?.total && mine.rate > 0 ? ((mine.total - mine.done) / mine.rate) * 1000 : 0;
   const deadline = hw.status?.deadline ? Date.parse(hw.status.deadline) - now.value : 0;
   return (
-    <div class="moving">
+    <div class="moves">
       <div class="row">
         <strong>{st?.state === "pending" || !current ? "Waits for its worker" : `${(st?.current ?? 0) + 1} of ${actions.length}: ${current.name}`}</strong>
         {current && st?.state === "running" && <code>{current.kind}</code>}

@@ -58,7 +58,7 @@ export function VerbButton({ hw, verb, label = labelOf(verb), why, kind = "plain
       </Button>
       {why && <span class="hidden-text">{`${label} is not possible: ${why}`}</span>}
       {action.problem && (
-        <div class="beside">
+        <div class="whole">
           <ProblemBox problem={action.problem} />
         </div>
       )}

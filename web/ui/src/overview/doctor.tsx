@@ -28,12 +28,12 @@ function Findings({ of }: { of: DoctorCheck[] }): JSX.Element {
   const fine = of.filter((d) => d.result === "ok");
   return (
     <>
-      <ul class="plain">{of.filter((d) => d.result !== "ok").map(finding)}</ul>
+      <ul class="plain lined">{of.filter((d) => d.result !== "ok").map(finding)}</ul>
       <details>
         <summary>
           <Badge tone="good">✓ ok</Badge> {count(fine.length, "thing")} looked at and found well
         </summary>
-        <ul class="plain">{fine.map(finding)}</ul>
+        <ul class="plain lined">{fine.map(finding)}</ul>
       </details>
     </>
   );

@@ -14,7 +14,7 @@ export function FirstRun(): JSX.Element {
   return (
     <div class="stack narrow">
       <h1>Welcome: three steps to the first machine</h1>
-      <ol class="steps">
+      <ol class="steps first">
         <li class="card">
           <h2>Is the network ready?</h2>
           {operator.value ? (
@@ -85,7 +85,10 @@ function FirstPacket(): JSX.Element {
   const [others, setOthers] = useState<string>();
   useEffect(() => listen({ event: (e) => e.reason === "other-dhcp-server" && setOthers(e.text) }), []);
   return (
-    <div role="status" aria-live="polite">
+    <div>
+      <p role="status" class="hidden-text">
+        {heard && heard.length > 0 ? `Heard: ${heard.slice(0, 8).map((s) => s.mac).join(", ")}` : "Listening for DHCP"}
+      </p>
       {others && <div class="notice">{others}</div>}
       {!heard || heard.length === 0 ? (
         <p class="dim waiting">Listening for DHCP…</p>

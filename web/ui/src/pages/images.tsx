@@ -198,7 +198,7 @@ function List({ images, rateOf }: { images: ApiImage[]; rateOf: (i: ApiImage) =>
               <td>
                 <UsedBy users={usersOf.value.get(i.metadata.name)} />
               </td>
-              <td class="source">{i.spec.url ? (i.spec.direct ? "each machine fetches it" : new URL(i.spec.url, location.href).host) : "upload"}</td>
+              <td class="source">{i.spec.url ? (i.spec.direct ? "each machine fetches it" : hostOf(i.spec.url)) : "upload"}</td>
             </tr>
           ))}
         </tbody>
@@ -206,6 +206,8 @@ function List({ images, rateOf }: { images: ApiImage[]; rateOf: (i: ApiImage) =>
     </Scroll>
   );
 }
+
+const hostOf = (url: string): string => (URL.canParse(url) ? new URL(url).host : url);
 
 /** The page with an image opened. */
 function opened(i: ApiImage): string {
@@ -239,7 +241,7 @@ function ImageState({ image, rate }: { image: ApiImage; rate: number }): JSX.Ele
       <Badge tone={tones[state] ?? "plain"}>{state}</Badge>
       {old && <div class="dim">the one before is installed until this is ready</div>}
       {p && moves(image) && (
-        <div class="moving">
+        <div class="below">
           <Bar done={p.done} of={p.total ?? 0} label={`${state} ${image.metadata.name}`} />
           <small>
             {bytes(p.done)}

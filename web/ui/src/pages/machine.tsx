@@ -3,6 +3,7 @@ import { useEffect, useRef, useState } from "preact/hooks";
 import type { ApiWorkflow, Event, Hardware } from "../api/types.ts";
 import { call, Failure, seg } from "../api/call.ts";
 import { listen } from "../api/stream.ts";
+import { when } from "../format.ts";
 import { useLive } from "../live.ts";
 import { row, rows } from "../machines.ts";
 import { Link } from "../router.tsx";
@@ -13,7 +14,7 @@ import { about, useMachine, useTimeline, useWorkflows } from "../machine/read.ts
 import { TimelinePanel } from "../machine/timeline.tsx";
 import { WhyPanel } from "../machine/why.tsx";
 import { WorkflowPanel } from "../machine/workflow.tsx";
-import { Badge, Empty, ProblemBox, Since } from "../ui/basic.tsx";
+import { Badge, Empty, ProblemBox } from "../ui/basic.tsx";
 import { Events } from "../ui/events.tsx";
 import { lazy } from "../ui/lazy.tsx";
 import { Tabs, type Tab } from "../ui/tabs.tsx";
@@ -89,7 +90,7 @@ function Gone({ hw, event }: { hw: Hardware; event: Event | undefined }): JSX.El
       {event && (
         <>
           {" "}
-          <Since at={event.first} ago />
+          at {when(event.first)}
           {event.by ? ` by ${event.by}` : ""}
         </>
       )}

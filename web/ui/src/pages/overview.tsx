@@ -72,7 +72,7 @@ function Moving({ all }: { all: Row[] }): JSX.Element {
     <section class="card" aria-labelledby="moving">
       <h2 id="moving">Moving now</h2>
       {moving.length === 0 && <p class="dim">No machine is being installed or wiped.</p>}
-      <ul class="plain">
+      <ul class="plain lined">
         {moving.slice(0, most).map((r) => (
           <Mover key={r.name} r={r} />
         ))}
@@ -119,7 +119,7 @@ function Issues({ all }: { all: Row[] }): JSX.Element {
     <section class="card" aria-labelledby="issues">
       <h2 id="issues">What does not get on</h2>
       {kinds.length === 0 && <p class="dim">No machine needs anything.</p>}
-      <ul class="plain">
+      <ul class="plain lined">
         {kinds.map(([kind, list]) => (
           <li key={kind} class="issue">
             <div class="row">

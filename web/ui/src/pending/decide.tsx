@@ -4,6 +4,7 @@ import { useState } from "preact/hooks";
 import type { Applied, ApplyResult, Hardware } from "../api/types.ts";
 import { call, Failure, seg } from "../api/call.ts";
 import { count } from "../format.ts";
+import { row } from "../machines.ts";
 import { go } from "../router.tsx";
 import { Button, Dialog, ProblemBox, say, Since, useAction, useLoad } from "../ui/basic.tsx";
 import { fromPairs, Pairs, Radios, Text } from "../ui/inputs.tsx";
@@ -168,6 +169,11 @@ export function Reject({ names, onClose }: { names: string[]; onClose: (done: bo
   const action = useAction();
   const who = names.length === 1 ? names[0]! : count(names.length, "machine");
   const submit = async () => {
+    const other = names.filter((n) => row(n) && row(n)!.state !== "pending");
+    if (other.length > 0) {
+      const detail = `Somebody else decided about ${other.slice(0, 6).join(", ")}${other.length > 6 ? ` and ${other.length - 6} more` : ""} meanwhile.`;
+      throw new Failure({ type: "", title: "decided meanwhile", status: 409, code: "conflict", detail, hint: "Nothing was done. Close this and choose again among those that still wait." });
+    }
     const options = how === "retire" && note.trim() ? { note: note.trim() } : {};
     await call("POST", "/bulk", { body: { verb: how, names, options, confirm: names.length } });
     say(how === "delete" ? `${who}: forgotten.` : `${who}: kept out.`);

@@ -54,7 +54,7 @@ export function Since({ at, ago = false }: { at: string | undefined; ago?: boole
   );
 }
 
-/** A button. While what it does is under way it cannot be pressed again and says so. */
+/** A button. While what it does is under way it cannot be pressed again and says so; a failure that its page does not show is said in the corner. */
 export function Button({ onPress, kind = "plain", children, disabled, ...rest }: { onPress: () => unknown; kind?: "plain" | "primary" | "danger" | "quiet" } & Omit<ButtonHTMLAttributes<HTMLButtonElement>, "onClick">): JSX.Element {
   const [busy, setBusy] = useState(false);
   const alive = useRef(true);
@@ -63,6 +63,9 @@ export function Button({ onPress, kind = "plain", children, disabled, ...rest }:
     setBusy(true);
     try {
       await onPress();
+    } catch (err) {
+      const p = asProblem(err);
+      say(p.detail || p.title, "bad");
     } finally {
       if (alive.current) setBusy(false);
     }
@@ -166,7 +169,15 @@ export function Field({ label, help, error, children }: { label: string; help?: 
   );
 }
 
-/** A modal dialog; Escape and the backdrop close it. */
+/** Gives the focus back to what had it; to what is around that where it is not shown any more. */
+function giveBack(to: Element | null): void {
+  if (!(to instanceof HTMLElement)) return;
+  to.focus();
+  if (document.activeElement === to) return;
+  (to.closest("details")?.querySelector<HTMLElement>("summary") ?? document.getElementById("main"))?.focus({ preventScroll: true });
+}
+
+/** A modal dialog; Escape closes it, the backdrop too where nothing is typed in it. */
 export function Dialog({ title, onClose, children, wide = false }: { title: string; onClose: () => void; children: ComponentChildren; wide?: boolean }): JSX.Element {
   const ref = useRef<HTMLDialogElement>(null);
   const id = useId();
@@ -176,7 +187,7 @@ export function Dialog({ title, onClose, children, wide = false }: { title: stri
     d.showModal();
     return () => {
       d.close();
-      if (before instanceof HTMLElement) before.focus();
+      giveBack(before);
     };
   }, []);
   return (
@@ -188,8 +199,15 @@ export function Dialog({ title, onClose, children, wide = false }: { title: stri
         e.preventDefault();
         onClose();
       }}
+      onClose={() => {
+        // Escape twice closes it whatever was said before: it stays as long as its page shows it
+        const d = ref.current;
+        if (!d) return;
+        onClose();
+        setTimeout(() => ref.current === d && !d.open && d.showModal());
+      }}
       onMouseDown={(e) => {
-        if (e.target === ref.current) onClose();
+        if (e.target === ref.current && !ref.current?.querySelector("form")) onClose();
       }}
     >
       <div class="dialog">
@@ -259,10 +277,13 @@ export function Copy({ text }: { text: string }): JSX.Element {
         class="button quiet"
         aria-label={`Copy ${text}`}
         onClick={() => {
-          void navigator.clipboard.writeText(text).then(() => {
-            setDone(true);
-            setTimeout(() => setDone(false), 1500);
-          });
+          navigator.clipboard.writeText(text).then(
+            () => {
+              setDone(true);
+              setTimeout(() => setDone(false), 1500);
+            },
+            () => say("The browser does not let pages copy. Select the text and copy it.", "warn"),
+          );
         }}
       >
         {done ? "✓" : "copy"}

@@ -39,7 +39,7 @@ function useLog(f: EventFilter): Log {
     call<EventList>("GET", "/events", { query: { hardware: f.machine, reason: f.reason, by: f.by, limit: page, before }, signal });
   useEffect(() => {
     const abort = new AbortController();
-    let frame = 0;
+    let timer = 0;
     let came: Event[] = [];
     const read = () => {
       setLoading(true);
@@ -59,25 +59,28 @@ function useLog(f: EventFilter): Log {
     setHeld(0);
     read();
     const flush = () => {
-      frame = 0;
+      timer = 0;
       const some = came;
       came = [];
       if (stopped.current) {
-        waiting.current.push(...some);
-        setHeld(new Set(waiting.current.map((e) => e.id)).size);
+        waiting.current = add(waiting.current, some);
+        setHeld(waiting.current.length);
       } else setEvents((was) => add(was, some));
     };
     const end = listen({
       event: (e) => {
         if (!wanted(f, e)) return;
         came.push(e);
-        frame ||= requestAnimationFrame(flush); // many at once are one drawing
+        timer ||= window.setTimeout(flush, 50); // many at once are one drawing, in a hidden page too
       },
-      relist: read,
+      relist: () => {
+        setEvents([]); // between what is here and what comes now something is missing
+        read();
+      },
     });
     return () => {
       abort.abort();
-      cancelAnimationFrame(frame);
+      clearTimeout(timer);
       end();
     };
   }, [f.machine, f.reason, f.by]);
@@ -124,7 +127,7 @@ export function Events({ machine }: { machine?: string }): JSX.Element {
         <Button aria-pressed={log.paused} onPress={() => log.pause(!log.paused)}>
           {log.paused ? `Go on${log.held > 0 ? ` (${log.held} new)` : ""}` : "Pause"}
         </Button>
-        <span class="dim" role="status">
+        <span class="dim">
           {log.loading ? "Loading…" : `${shown.length.toLocaleString("en")} events${f.text ? ` of ${log.events.length.toLocaleString("en")} that are loaded` : ""}${log.paused ? ", paused" : ""}`}
         </span>
       </div>
