@@ -92,7 +92,7 @@ function Connection(): JSX.Element {
       return (
         <>
           <span role="alert" class="hidden-text">
-            The connection is lost. The page shows what was last known and goes on by itself.
+            There is no connection. The page shows what was last known and goes on by itself.
           </span>
           <Badge tone="bad" title="The page shows what was last known and goes on by itself">
             ○ no connection for <Since at={new Date(lostAt.value).toISOString()} />

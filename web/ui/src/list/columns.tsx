@@ -81,7 +81,7 @@ export function besides(r: Row): string[] {
 }
 
 /** How far something is, in words. */
-export function progressText(p: Rate): string {
+function progressText(p: Rate): string {
   const words = [p.total ? `${bytes(p.done)} of ${bytes(p.total)}` : bytes(p.done)];
   if (p.rate > 0) {
     words.push(rate(p.rate));
