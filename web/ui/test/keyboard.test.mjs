@@ -31,7 +31,7 @@ test("every page can be walked through with Tab", async (t) => {
         await page.keyboard.press("Tab");
         const at = await page.evaluate(stop);
         if (!at) break; // out of the page: nothing kept the focus
-        assert.ok(!at.again, `the focus goes in a circle: ${at.html}`);
+        if (at.again) break; // from the last to the first; a smaller circle misses something, below
         assert.ok(at.name, `what has the focus has no name: ${at.html}`);
         assert.ok(at.shown, `what has the focus is not seen: ${at.html}`);
         assert.ok(at.ring, `it is not seen that it has the focus: ${at.html}`);
@@ -48,7 +48,8 @@ test("every page can be walked through with Tab", async (t) => {
 
 /** What has the focus, in the page; nothing: the focus is outside. */
 function stop() {
-  const e = document.activeElement;
+  let e = document.activeElement;
+  while (e?.shadowRoot?.activeElement) e = e.shadowRoot.activeElement; // the editor's
   if (!e || e === document.body) return undefined;
   globalThis.walked ??= new WeakSet();
   const again = globalThis.walked.has(e);
