@@ -65,7 +65,7 @@ test: deps-lab build capi-env lint ## everything a submission must pass
 	@echo 'tests: full installs over UEFI and BIOS, with faults; a machine that nobody registered; some of the netboots of make lab'
 	@RACKSTRAP_TEST_NOSKIP=1 RACKSTRAP_BIN=$(CURDIR)/bin/rackstrap $(GO) test -count=1 -timeout 20m ./deploy/lab/e2e
 	@echo 'tests: the web UI in a real browser'
-	@RACKSTRAP_TEST_NOSKIP=1 RACKSTRAP_BIN=$(CURDIR)/bin/rackstrap $(GO) test -count=1 -timeout 15m -parallel 2 -skip TestGuest ./deploy/lab/e2e/web
+	@RACKSTRAP_TEST_NOSKIP=1 RACKSTRAP_BIN=$(CURDIR)/bin/rackstrap $(GO) test -count=1 -timeout 25m -parallel 2 -skip TestGuest ./deploy/lab/e2e/web
 
 # What test-web runs of deploy/lab/e2e/web; WEB=TestRack/signin runs one file.
 WEB ?= .
