@@ -93,6 +93,9 @@ func (h *handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if !strings.Contains(path.Base(name), ".") && !strings.HasPrefix(name, "assets/") || path.Clean(name) == "." {
 		name = page
 	}
+	if name == "favicon.ico" {
+		name = "favicon.svg" // asked for beside pages that name no icon, like an answer of the API; its type says what it is
+	}
 	f := h.files[name]
 	switch {
 	case f == nil && name == page:

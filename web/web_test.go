@@ -58,6 +58,7 @@ func TestFiles(t *testing.T) {
 		{"/machines/", "", 200, "<!doctype html>plain", "text/html; charset=utf-8", "", again},
 		{"/index.html", "br", 200, "index in br", "text/html; charset=utf-8", "br", again},
 		{"/favicon.svg", "br", 200, "<svg/>", "image/svg+xml", "", again},
+		{"/favicon.ico", "", 200, "<svg/>", "image/svg+xml", "", again},
 		{"/assets/app-ABC.js", "br", 200, "app()", "text/javascript; charset=utf-8", "", ever},
 		{"/assets/app-ABC.js", "gzip, br", 200, "app in gz", "text/javascript; charset=utf-8", "gzip", ever},
 		{"/assets/style-DEF.css", "gzip", 200, "body{}", "text/css; charset=utf-8", "", ever},

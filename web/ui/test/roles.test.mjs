@@ -66,6 +66,7 @@ test("a page of somebody else cannot act with the cookie", async (t) => {
       w.setHeader("Content-Type", "text/html");
       w.end(`<form method="post" enctype="text/plain" action="${base}/api/v1/hardware/r1-u01/hold"><input name='{"hold":true,"x":"' value='"}'><button>Win a prize</button></form>`);
     });
+    evil.unref(); // a hook that fails leaves it open
     await new Promise((f) => evil.listen(0, "127.0.0.1", f));
     t.after(() => evil.close());
     const there = `http://${host}:${evil.address().port}/`;
