@@ -205,5 +205,8 @@ func megabytes(n int64) string {
 	if n < 10e9 {
 		return fmt.Sprintf("%d MB", n/1e6)
 	}
-	return fmt.Sprintf("%.1f GB", float64(n)/1e9)
+	if n < 10e12 {
+		return fmt.Sprintf("%.1f GB", float64(n)/1e9)
+	}
+	return fmt.Sprintf("%.1f TB", float64(n)/1e12)
 }
