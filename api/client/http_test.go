@@ -86,6 +86,7 @@ func TestRequests(t *testing.T) {
 		{"hold typo", "POST", "/api/v1/hardware/m1/hold", "", `{"held":false}`, nil, 422, `did you mean hold?`},
 		{"follow without a stream", "GET", "/api/v1/events?follow=true", "", "", nil, 400, `text/event-stream`},
 		{"bad cursor", "GET", "/api/v1/events", "", "", []string{"Accept", "text/event-stream", "Last-Event-ID", "x"}, 400, `no cursor`},
+		{"stream backwards", "GET", "/api/v1/events?before=01J00000000000000000000000", "", "", []string{"Accept", "text/event-stream"}, 400, `lists only`},
 		{"stored stream", "GET", "/api/v1/events?follow=false&hardware=m1", "", "", []string{"Accept", "text/event-stream"}, 200, "event: event\ndata: {"},
 		{"bad image name", "PUT", "/api/v1/images/Bad_Name/blob", "", "data", nil, 422, `metadata.name`},
 		{"bad checksum", "PUT", "/api/v1/images/x/blob?checksum=md5:1", "", "data", nil, 422, `is no checksum`},

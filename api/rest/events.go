@@ -28,6 +28,9 @@ func (s *server) events(w http.ResponseWriter, r *http.Request) error {
 		return err
 	}
 	if strings.Contains(r.Header.Get("Accept"), "text/event-stream") {
+		if q.Has("before") {
+			return badRequest("leave it out, or ask for a list", "before works for lists only: a stream goes forward")
+		}
 		return s.stream(w, r, query)
 	}
 	if q.Has("follow") {
