@@ -4,7 +4,7 @@ import type { ComponentType, JSX } from "preact";
 import { useEffect, useState } from "preact/hooks";
 import { effect, signal, untracked } from "@preact/signals";
 import { link, lostAt } from "./api/stream.ts";
-import { asProblem } from "./api/call.ts";
+import { asProblem, askAgain } from "./api/call.ts";
 import type { Problem, Role } from "./api/types.ts";
 import { begin, end, pause, rows, rowsProblem } from "./machines.ts";
 import { Link, match, path } from "./router.tsx";
@@ -45,23 +45,28 @@ const places: Place[] = [
 const loaded = new Map<string, Page>();
 
 function Shown(): JSX.Element {
-  const [, redraw] = useState(0);
-  const [problem, setProblem] = useState<Problem>();
+  const [turn, redraw] = useState(0);
+  const [problem, setProblem] = useState<{ of: string; what: Problem }>();
   const at = path.value;
   let params: Params | undefined;
   const place = places.find((p) => (params = match(p.pattern === "/" ? "" : p.pattern, at === "/" ? "" : at)) !== undefined);
   const Page = place && loaded.get(place.pattern);
   useEffect(() => {
     if (!place || Page) return;
+    let timer = 0;
+    const again = () => redraw((n) => n + 1);
     place.load().then(
       (m) => {
         loaded.set(place.pattern, m.default);
-        setProblem(undefined);
-        redraw((n) => n + 1);
+        again();
       },
-      (err: unknown) => setProblem({ ...asProblem(err), detail: "This page could not be fetched.", hint: "Reload the page: after an upgrade of the appliance it has other files." }),
+      (err: unknown) => {
+        setProblem({ of: place.pattern, what: { ...asProblem(err), detail: "This page could not be fetched.", hint: "It is tried again. If it stays so, reload the page: after an upgrade of the appliance it has other files." } });
+        timer = window.setTimeout(again, askAgain);
+      },
     );
-  }, [place, Page]);
+    return () => clearTimeout(timer);
+  }, [place, Page, turn]);
   useEffect(() => {
     const name = params?.["name"] ?? place?.nav ?? "";
     document.title = name ? `${name} · Rackstrap` : "Rackstrap";
@@ -76,7 +81,7 @@ function Shown(): JSX.Element {
   if (place.role && !can(place.role)) {
     return <Empty title={`This page is for an ${place.role}`}>{`You are signed in as ${me.value?.name} (${me.value?.role}).`}</Empty>;
   }
-  if (problem) return <ProblemBox problem={problem} />;
+  if (!Page && problem?.of === place.pattern) return <ProblemBox problem={problem.what} />; // other pages are there
   return Page ? <Page params={params!} key={at} /> : <p class="loading">Loading…</p>;
 }
 

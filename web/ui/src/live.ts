@@ -1,7 +1,7 @@
 // What is read from the API and is kept true by the event stream.
 import { useEffect, useRef, useState } from "preact/hooks";
 import type { Event, Problem } from "./api/types.ts";
-import { asProblem } from "./api/call.ts";
+import { asProblem, askAgain, silent } from "./api/call.ts";
 import { listen } from "./api/stream.ts";
 
 /** How soon after an event it is read again, and how often at most, in milliseconds. */
@@ -27,6 +27,7 @@ export function useLive<T>(read: (signal: AbortSignal, was: T | undefined) => Pr
     const abort = new AbortController();
     let data: T | undefined;
     let timer = 0;
+    let later = 0;
     let last = 0;
     let busy = false;
     let dirty = false;
@@ -39,7 +40,9 @@ export function useLive<T>(read: (signal: AbortSignal, was: T | undefined) => Pr
         data = await now.current.read(abort.signal, data);
         if (!abort.signal.aborted) setState({ data, at: Date.now(), problem: undefined });
       } catch (err) {
-        if (!abort.signal.aborted) setState((s) => ({ ...s, problem: asProblem(err) }));
+        const problem = asProblem(err);
+        if (!abort.signal.aborted) setState((s) => ({ ...s, problem }));
+        if (silent(problem)) later = window.setTimeout(plan, askAgain);
       }
       busy = false;
       if (dirty && !abort.signal.aborted) plan();
@@ -57,6 +60,7 @@ export function useLive<T>(read: (signal: AbortSignal, was: T | undefined) => Pr
     return () => {
       abort.abort();
       clearTimeout(timer);
+      clearTimeout(later);
       document.removeEventListener("visibilitychange", seen);
       end();
     };

@@ -74,6 +74,34 @@ test("the states count and choose, groups fold, columns and order are in the URL
   assert.ok(query(page, "cols").endsWith(",asset"));
 });
 
+test("groups by state and rack count their machines, and the URL shows the same on a second page", async (t) => {
+  const page = await open(t, "viewer", { path: at(`rack:r3,${rack}`) });
+  await eventually("both racks are there", async () => (await shown(page)).includes("r3-u01") && (await shown(page)).includes("mx-1"));
+  const heads = (page) => page.getByRole("row").filter({ hasNot: page.getByRole("link") }).filter({ hasNot: page.getByRole("columnheader") }).allInnerTexts();
+  const words = async (page) => (await heads(page)).map((h) => h.replaceAll(/\s+/g, " ").trim());
+  await page.getByLabel("Group by").selectOption("state");
+  await eventually("states are groups", async () => (await words(page)).some((h) => /available \d+/.test(h)) && (await words(page)).some((h) => /failed 2/.test(h)));
+  await page.getByLabel("Group by").selectOption("rack");
+  await eventually("racks are groups", async () => (await words(page)).some((h) => /\bmx 8/.test(h)) && (await words(page)).some((h) => /\br3 10/.test(h)));
+  await page.locator("summary", { hasText: "Columns" }).click();
+  const columns = page.getByRole("list", { name: "Columns" });
+  await columns.getByRole("checkbox", { name: "Asset tag" }).check();
+  await columns.getByRole("button", { name: /^Asset tag before/ }).click(); // one further to the left
+  await columns.getByRole("checkbox", { name: "Power", exact: true }).uncheck();
+  await page.getByRole("columnheader", { name: "Power", exact: true }).waitFor({ state: "detached" });
+  await page.keyboard.press("Escape");
+  await page.getByRole("columnheader", { name: "Asset tag" }).getByRole("button").click();
+  await eventually("the order is in the URL", () => query(page, "sort"));
+
+  const all = async (page) => JSON.stringify([await page.getByRole("columnheader").allInnerTexts(), await words(page), await shown(page)]);
+  const other = await open(t, "viewer", { path: page.url().slice(page.url().indexOf("/machines")) });
+  await eventually("the second page shows the same", async () => (await all(other)) === (await all(page)) && (await shown(other)).includes("mx-1"));
+  assert.equal(await other.getByLabel("Group by").inputValue(), "rack");
+  // the way back is the browser's
+  await page.getByLabel("Group by").selectOption("");
+  await eventually("no groups", async () => (await words(page)).length === 0);
+});
+
 test("a view has a name, and its link shows the same to others", async (t) => {
   const page = await open(t, "viewer", { path: "/machines" });
   await filter(page).fill(`rack:${rack} name:mx-3`);
@@ -145,6 +173,37 @@ test("destruction wants its word", async (t) => {
   await dialog.getByRole("button", { name: "Close" }).last().click();
   await page.getByText("No machine matches the filter").waitFor();
   assert.equal((await fetchAPI("viewer", "GET", "/hardware/mx-7")).status, 404);
+});
+
+test("one that refuses is told before and after, and the others are done", async (t) => {
+  const names = ["mx-k1", "mx-k2", "mx-k3"];
+  await api("operator", "POST", "/apply", names.map((n, i) => `---\nkind: Hardware\nmetadata: {name: ${n}}\nspec: {interfaces: [{mac: "02:00:ff:00:02:0${i}"}]}\n`).join(""));
+  t.after(() => Promise.all(names.map((n) => fetchAPI("operator", "DELETE", `/hardware/${n}?force=true`))));
+  await api("operator", "POST", "/claims", { kind: "Claim", metadata: { name: "mx-claim" }, spec: { owner: "team/mx", hardware: "mx-k1" } });
+  const page = await open(t, "operator", { path: at(`name:${names}`), mayFail: /status of 4(04|09|22)/ });
+  await shows(page, names.join(" "));
+  await page.getByRole("checkbox", { name: /^Select all/ }).click();
+  await page.locator("summary", { hasText: "More" }).click();
+  await page.getByRole("button", { name: "Delete" }).click();
+  const dialog = page.getByRole("dialog");
+  await dialog.getByText("2 machines will be acted on, 1 refused.").waitFor();
+  const told = (name) => dialog.getByRole("row").filter({ has: page.getByRole("rowheader", { name, exact: true }) });
+  await told("mx-k1").getByText("refused").waitFor();
+  await told("mx-k1").getByText(/team\/mx/).waitFor();
+  await told("mx-k2").getByText("will be deleted").waitFor();
+  const go = dialog.getByRole("button", { name: "Delete 2 machines" });
+  await dialog.getByLabel("Type 2 to confirm").fill("3");
+  assert.ok(await go.isDisabled());
+  await dialog.getByLabel("Type 2 to confirm").fill("2");
+  // one more refuses between the preview and the press
+  await api("operator", "POST", "/claims", { kind: "Claim", metadata: { name: "mx-claim-2" }, spec: { owner: "team/late", hardware: "mx-k2" } });
+  await go.click();
+  await dialog.getByText("1 machine done, 1 not.").waitFor();
+  await told("mx-k2").getByText("failed").waitFor();
+  await told("mx-k2").getByText(/team\/late/).waitFor();
+  await told("mx-k3").getByText("deleted").waitFor();
+  await dialog.getByRole("button", { name: "Close" }).last().click();
+  await shows(page, "mx-k1 mx-k2");
 });
 
 test("labels of many", async (t) => {
@@ -223,6 +282,7 @@ test("an export has what is shown, and calculates nothing", async (t) => {
   await filter(page).fill("label.suite=machines state:available");
   await page.locator("summary", { hasText: "Export" }).click();
   await page.getByRole("button", { name: "Copy as command" }).click();
+  await page.getByText("Copied: rackstrap").waitFor(); // before that the clipboard has what was there
   assert.equal(await page.evaluate(() => navigator.clipboard.readText()), "rackstrap hardware list --selector suite=machines --state available -o wide");
 });
 

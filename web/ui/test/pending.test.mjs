@@ -42,6 +42,24 @@ test("a machine that is found is there with its facts, and is accepted with name
   assert.equal(h.metadata.labels.role, "spare");
 });
 
+test("Enter accepts; to install what is accepted leads to the wizard", async (t) => {
+  const [one, two] = await Promise.all(["pend-x", "pend-y"].map(found));
+  const page = await open(t, "operator", { path: "/pending" });
+  await page.getByRole("button", { name: `Accept ${one}` }).click();
+  const form = (name) => page.getByRole("dialog", { name: `Accept ${name}` });
+  await form(one).getByLabel("Host name").fill("node-x");
+  await form(one).getByLabel("Host name").press("Enter");
+  await form(one).waitFor({ state: "detached" });
+  await row(page, one).waitFor({ state: "detached" });
+  assert.equal(new URL(page.url()).pathname, "/pending");
+  await page.getByRole("button", { name: `Accept ${two}` }).click();
+  await form(two).getByRole("button", { name: "Accept and install…" }).click();
+  await page.waitForURL(/\/provision/);
+  await page.getByRole("heading", { name: "Chosen: 1 machine" }).waitFor();
+  await page.getByRole("button", { name: `Leave out ${two}` }).waitFor();
+  for (const name of [one, two]) assert.notEqual((await api("viewer", "GET", `/hardware/${name}`)).status.state, "pending");
+});
+
 test("several are accepted at once, others are kept out or forgotten", async (t) => {
   const names = await Promise.all(["pend-b", "pend-c", "pend-d", "pend-e"].map(found));
   const page = await open(t, "operator", { path: "/pending" });

@@ -1,7 +1,7 @@
 // The wizard, as somebody who installs machines goes through it.
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { act, api, axe, eventually, open, overflow } from "./harness.mjs";
+import { act, api, axe, eventually, fetchAPI, open, overflow } from "./harness.mjs";
 
 const choose = (page, name) => page.getByRole("checkbox", { name: `Choose ${name}`, exact: true });
 const next = (page) => page.getByRole("button", { name: /^Next/ }).click();
@@ -30,7 +30,7 @@ test("two machines are installed until their systems are up", async (t) => {
   await page.getByText("All of them can be installed.").waitFor();
   await next(page);
   await page.getByRole("heading", { name: "Image and disk" }).waitFor();
-  assert.equal(await page.evaluate(() => document.activeElement.textContent), "Image and disk", "the focus goes with the step");
+  await page.waitForFunction(() => document.activeElement.textContent === "Image and disk"); // the focus goes with the step
 
   await page.getByRole("radio", { name: "debian-12" }).check();
   await page.getByRole("radio", { name: "The smallest" }).check();
@@ -129,6 +129,154 @@ test("what is refused is told with its reason, and the others go on", async (t) 
   await c.getByRole("button", { name: "Try again" }).click();
   await c.getByText("OS up").waitFor();
   await page.getByText("1 of 2 machines up, 1 failed or ended").waitFor();
+});
+
+/** An install that asks for values of every type. */
+const recipe = `apiVersion: rackstrap/v1
+kind: Template
+metadata: {name: wiz-recipe}
+spec:
+  description: An install with a motto.
+  parameters:
+    - name: image
+      description: what is written
+    - name: disk
+      default: ""
+    - name: network
+      type: secret
+      default: ""
+    - name: motto
+      description: what the note says
+    - name: copies
+      type: int
+      default: 2
+    - name: loud
+      type: bool
+      default: false
+    - name: pass
+      type: secret
+  actions:
+    - name: wipe
+      kind: disk.wipe
+      with: {disk: "\${disk}"}
+    - name: write-image
+      kind: image.write
+      with: {disk: "\${disk}", image: "\${image}"}
+    - name: network
+      kind: network.config
+      with: {disk: "\${disk}", config: "\${network}"}
+    - name: note
+      kind: file.write
+      with: {path: /etc/motto, content: "\${motto} \${copies} \${loud} \${pass}"}
+    - name: restart
+      kind: reboot
+`;
+
+test("a template's values and each machine's address are kept from step to step; one machine is taken meanwhile", async (t) => {
+  t.after(() => fetchAPI("operator", "DELETE", "/templates/wiz-recipe"));
+  await Promise.all([api("operator", "POST", "/templates", recipe), machine("wiz-small", { disks: "100" }), machine("wiz-large", { disks: "480 4000" })]);
+  const page = await open(t, "operator", { path: "/provision?machines=wiz-small,wiz-large&image=debian-12", mayFail: /status of 4(00|09|22)/ });
+  await page.getByText("All of them can be installed.").waitFor();
+  await next(page);
+  await page.getByRole("radio", { name: "The largest" }).check();
+  await page.getByLabel("Template").selectOption("wiz-recipe");
+  await page.getByText("An install with a motto.").waitFor();
+  const motto = page.getByLabel("motto");
+  const pass = page.getByLabel("pass");
+  await motto.fill("quiet please");
+  await page.getByLabel("copies").fill("3");
+  await page.getByRole("checkbox", { name: "loud" }).check();
+  await pass.fill("hunter3");
+  assert.equal(await pass.getAttribute("type"), "password");
+  await next(page);
+  await page.getByRole("radio", { name: "Addresses for this install" }).check();
+  await page.getByLabel("Address of wiz-small").fill("10.77.240.1/16");
+  await page.getByLabel("Address of wiz-large").fill("10.77.240.2/99");
+  await page.getByLabel("Gateway").fill("10.77.0.1");
+  await next(page);
+  // what is wrong with one is said of that one
+  const small = page.getByRole("listitem", { name: "wiz-small" });
+  const large = page.getByRole("listitem", { name: "wiz-large" });
+  await large.getByText("refused", { exact: true }).waitFor();
+  await large.getByRole("alert").getByText(/static|10\.77\.240\.2\/99/).first().waitFor();
+  await small.getByText("ready", { exact: true }).waitFor();
+
+  // there and back: nothing is lost
+  await page.getByRole("button", { name: "Back: User-data and network" }).click();
+  assert.equal(await page.getByLabel("Address of wiz-small").inputValue(), "10.77.240.1/16");
+  await page.getByLabel("Address of wiz-large").fill("10.77.240.2/16");
+  await page.getByRole("button", { name: "Back: Image and disk" }).click();
+  assert.deepEqual([await motto.inputValue(), await page.getByLabel("copies").inputValue(), await page.getByRole("checkbox", { name: "loud" }).isChecked(), await pass.inputValue()], ["quiet please", "3", true, "hunter3"]);
+  await page.getByRole("button", { name: "Back: Machines" }).click();
+  await page.getByRole("heading", { name: "Chosen: 2 machines" }).waitFor();
+  await page.getByRole("button", { name: /^4 Review/ }).click();
+  await page.getByText("2 machines ready.").waitFor();
+  await small.getByText(/\b100(\.0)? GB/).first().waitFor();
+  await large.getByText(/\b4(\.0+)? TB/).first().waitFor(); // the largest of its two
+  await large.getByText("/etc/motto").waitFor();
+  assert.doesNotMatch(await page.locator("main").innerText(), /hunter3/);
+  assert.doesNotMatch(page.url(), /hunter3|quiet/);
+
+  // somebody else takes one while this page shows it as ready
+  await api("operator", "POST", "/claims", { kind: "Claim", metadata: { name: "wiz-taken" }, spec: { owner: "team/other", hardware: "wiz-large" } });
+  await large.getByRole("alert").getByText(/team\/other/).first().waitFor();
+  await page.getByText("1 machine ready, 1 refused.").waitFor();
+  await page.getByText("1 machine is left out.").waitFor();
+  await page.getByRole("button", { name: /^Install 1 machine/ }).click();
+  await page.getByLabel("Type wiz-small to confirm").fill("wiz-small");
+  await page.getByRole("dialog").getByRole("button", { name: "Install" }).click();
+  await page.getByRole("heading", { name: "Installing 1 machine" }).waitFor();
+  await page.getByRole("row", { name: /wiz-small/ }).getByText(/installed, its system starts|is being installed|waits for its netboot/).waitFor();
+  const [flow] = (await api("viewer", "GET", "/workflows?hardware=wiz-small")).items.filter((w) => w.spec.template === "wiz-recipe");
+  assert.deepEqual(flow.spec.params, { copies: 3, disk: "largest", image: "debian-12", loud: true, motto: "quiet please", network: "(redacted)", pass: "(redacted)" });
+  assert.equal((await api("viewer", "GET", "/hardware/wiz-large")).status.state, "available");
+});
+
+test("Talos gets its machine config from a file, Ignition its own format, and neither is asked to phone home", async (t) => {
+  await machine("wiz-talos");
+  const page = await open(t, "operator", { path: "/provision?machines=wiz-talos&image=debian-12", mayFail: /status of 422/ });
+  await page.getByText("All of them can be installed.").waitFor();
+  await next(page);
+  await page.getByRole("radio", { name: "The only one" }).check();
+  await next(page);
+  await page.getByRole("checkbox", { name: "When the system phones home" }).check();
+  await page.getByLabel("Format").selectOption("talos");
+  assert.ok(await page.getByRole("checkbox", { name: "When the system phones home" }).isDisabled());
+  await next(page);
+  const one = page.getByRole("listitem", { name: "wiz-talos" });
+  await one.getByRole("alert").getByText(/talosctl gen config/).first().waitFor();
+  await page.getByRole("button", { name: /^3 User-data/ }).click();
+  await page.getByRole("radio", { name: /^Mine/ }).check();
+  const text = page.getByLabel("User-data", { exact: true });
+  const file = page.getByLabel("File of user-data");
+  await file.setInputFiles({ name: "disk.img", mimeType: "application/octet-stream", buffer: Buffer.alloc(300 << 10) });
+  await page.getByRole("alert").getByText(/user-data may have/).waitFor();
+  await file.setInputFiles({ name: "worker.yaml", mimeType: "text/yaml", buffer: Buffer.from("version: v1alpha1\nmachine:\n  type: worker\n  token: hunter4\n") });
+  await text.getByText("type: worker").waitFor();
+  await page.getByText("5 lines").waitFor();
+  await next(page);
+  await page.getByText("1 machine ready.").waitFor();
+  await page.getByText(/template install-talos/).waitFor();
+  await one.getByText("seed.partition").waitFor();
+  assert.doesNotMatch(await page.locator("main").innerText(), /hunter4/);
+
+  await page.getByRole("button", { name: /^3 User-data/ }).click();
+  await page.getByLabel("Format").selectOption("ignition");
+  await text.getByText("type: worker").waitFor(); // what was written is not thrown away
+  await page.getByText("Begin with one that lets SSH keys in").click();
+  await page.getByLabel("SSH keys").fill("ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIJ5x ops");
+  await page.getByRole("button", { name: "Write it over what is there" }).click();
+  await text.getByText('"sshAuthorizedKeys"').waitFor();
+  await next(page);
+  await page.getByText("1 machine ready.").waitFor();
+  await page.getByText(/template install-ignition/).waitFor();
+  await page.getByRole("button", { name: /^Install 1 machine/ }).click();
+  await page.getByLabel("Type wiz-talos to confirm").fill("wiz-talos");
+  await page.getByRole("dialog").getByRole("button", { name: "Install" }).click();
+  await page.getByRole("heading", { name: "Installing 1 machine" }).waitFor();
+  const flow = await eventually("the workflow is there", async () => (await api("viewer", "GET", "/workflows?hardware=wiz-talos")).items.find((w) => w.spec.template === "install-ignition"));
+  assert.deepEqual(flow.spec.params, { image: "debian-12", userData: "(redacted)" });
+  assert.ok(!flow.spec.waitForPhoneHome);
 });
 
 test("a viewer has no wizard, and a phone has room for it", async (t) => {

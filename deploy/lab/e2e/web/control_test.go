@@ -48,8 +48,9 @@ func newControl(t *testing.T, s *stage.Stage) string {
 		}
 		return nil, s.Rack.Stray(hardware.MAC(mac), q.Get("name"))
 	}
-	// add: name, action (how long each takes), fail (an action that always does), unknown
-	// (it has no record), hostile (its facts are): a machine more in the rack.
+	// add: name, action (how long each takes), fail (an action that always does), disks
+	// (their sizes in GB), unknown (it has no record), hostile (its facts are): a machine
+	// more in the rack.
 	all["add"] = func(ctx context.Context, q url.Values) (any, error) {
 		spec := sim.Spec{Name: q.Get("name"), Labels: map[string]string{"added": "test"}}
 		if d := q.Get("action"); d != "" {
@@ -60,6 +61,13 @@ func newControl(t *testing.T, s *stage.Stage) string {
 		}
 		if k := q.Get("fail"); k != "" {
 			spec.Faults.Fail = map[workflow.Kind]int{workflow.Kind(k): 1000}
+		}
+		for size := range strings.FieldsSeq(q.Get("disks")) {
+			gb, err := strconv.ParseInt(size, 10, 64)
+			if err != nil {
+				return nil, err
+			}
+			spec.Disks = append(spec.Disks, sim.Disk{Bytes: gb * 1e9})
 		}
 		if q.Get("hostile") != "" {
 			spec.Facts, spec.Log = hostile, hostileLog
@@ -74,6 +82,9 @@ func newControl(t *testing.T, s *stage.Stage) string {
 		}
 		return map[string]string{"mac": m.MAC().String()}, nil
 	}
+	// site: mib, rate (bytes a second), cut (the first answer breaks off after so many
+	// bytes): a web server with a disk image, which the appliance reaches.
+	all["site"] = func(_ context.Context, q url.Values) (any, error) { return newSite(t, s.Lab, q) }
 	// crowd: n: so many records that no machine stands behind.
 	all["crowd"] = func(ctx context.Context, q url.Values) (any, error) {
 		n, err := strconv.Atoi(q.Get("n"))

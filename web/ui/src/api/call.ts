@@ -29,6 +29,12 @@ export function onSignedOut(f: () => void): void {
   listeners.add(f);
 }
 
+/** How soon what could not be read is asked for again when the appliance does not answer, in milliseconds. */
+export const askAgain = 2000;
+
+/** Whether the appliance did not answer at all. */
+export const silent = (p: Problem | undefined): boolean => p?.status === 0 && p.code === "unavailable";
+
 /** The API's answer to a request below /api/v1; undefined where it has no body. Throws a Failure. */
 export async function call<T>(method: string, path: string, o: Call = {}): Promise<T> {
   const headers: Record<string, string> = { Accept: "application/json" };

@@ -126,7 +126,8 @@ function useDrop(on: boolean, over: (is: boolean) => void, take: (files: File[])
   useEffect(() => {
     if (!on) return;
     let depth = 0;
-    const has = (e: DragEvent) => !!e.dataTransfer?.types.includes("Files") && !document.querySelector("dialog[open]");
+    const files = (e: DragEvent) => !!e.dataTransfer?.types.includes("Files");
+    const has = (e: DragEvent) => files(e) && !document.querySelector("dialog[open]");
     const enter = (e: DragEvent) => {
       if (!has(e)) return;
       depth++;
@@ -135,16 +136,19 @@ function useDrop(on: boolean, over: (is: boolean) => void, take: (files: File[])
     const leave = (e: DragEvent) => {
       if (has(e) && --depth <= 0) over(false);
     };
+    // a file that nobody takes would be opened by the browser, in place of the page and of what is typed in its dialog
     const hover = (e: DragEvent) => {
-      if (has(e)) e.preventDefault();
+      if (!files(e)) return;
+      e.preventDefault();
+      if (!has(e)) e.dataTransfer!.dropEffect = "none";
     };
     const drop = (e: DragEvent) => {
       depth = 0;
       over(false);
+      if (files(e)) e.preventDefault();
       if (!has(e)) return;
-      e.preventDefault();
-      const files = [...(e.dataTransfer?.items ?? [])].flatMap((i) => (i.webkitGetAsEntry()?.isDirectory ? [] : (i.getAsFile() ?? [])));
-      if (files.length > 0) taker.current(files);
+      const dropped = [...(e.dataTransfer?.items ?? [])].flatMap((i) => (i.webkitGetAsEntry()?.isDirectory ? [] : (i.getAsFile() ?? [])));
+      if (dropped.length > 0) taker.current(dropped);
       else say("A folder is no image: drop its file.", "warn");
     };
     const all: [string, (e: DragEvent) => void][] = [

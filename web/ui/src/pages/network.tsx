@@ -11,7 +11,7 @@ import { operator } from "../session.ts";
 import { Badge, Button, Confirm, Empty, ProblemBox, say, Since, useAction, useLoad, type Tone } from "../ui/basic.tsx";
 import { lazy } from "../ui/lazy.tsx";
 import { Tabs } from "../ui/tabs.tsx";
-import { knownOf, useLeases } from "./networks.tsx";
+import { knownOf, useLeases, useSubnetChanges } from "./networks.tsx";
 
 const RecordEditor = lazy(() => import("../ui/record.tsx").then((m) => m.RecordEditor));
 
@@ -19,6 +19,7 @@ const RecordEditor = lazy(() => import("../ui/record.tsx").then((m) => m.RecordE
 export default function Network({ params }: { params: Record<string, string> }): JSX.Element {
   const name = params["name"]!;
   const subnet = useLoad((signal) => call<Subnet>("GET", `/subnets/${seg(name)}`, { signal }), [name]);
+  useSubnetChanges(subnet.reload);
   const leases = useLeases(name);
   const [deleting, setDeleting] = useState(false);
   const s = subnet.data;
@@ -50,7 +51,7 @@ export default function Network({ params }: { params: Record<string, string> }):
               label: operator.value ? "Edit" : "Record",
               panel: () =>
                 operator.value ? (
-                  <RecordEditor key={s.metadata.revision} path="/subnets" record={s} onCancel={() => setQuery({ tab: undefined })} onSaved={() => (say(`Subnet ${name} was changed.`), subnet.reload(), setQuery({ tab: undefined }))} />
+                  <RecordEditor path="/subnets" record={s} onCancel={() => setQuery({ tab: undefined })} onSaved={() => (say(`Subnet ${name} was changed.`), subnet.reload(), setQuery({ tab: undefined }))} />
                 ) : (
                   <pre class="card">{JSON.stringify(s.spec, null, 2)}</pre>
                 ),

@@ -1,5 +1,5 @@
 import type { JSX } from "preact";
-import { useEffect, useState } from "preact/hooks";
+import { useEffect, useRef, useState } from "preact/hooks";
 import type { Lease, LeaseList, Reason, Subnet, SubnetList } from "../api/types.ts";
 import { call, seg } from "../api/call.ts";
 import { listen } from "../api/stream.ts";
@@ -34,6 +34,13 @@ export function useLeases(subnet?: string): ReturnType<typeof useLoad<LeaseList>
   return useLoad((signal) => call<LeaseList>("GET", "/leases", { query: { subnet }, signal }), [subnet, turn]);
 }
 
+/** Calls f when somebody changed a subnet. */
+export function useSubnetChanges(f: () => void): void {
+  const now = useRef(f);
+  now.current = f;
+  useEffect(() => listen({ event: (e) => void (e.reason === "api-change" && e.detail?.includes("/subnets") && now.current()), relist: () => now.current() }), []);
+}
+
 /** What is known of the addresses of a subnet. */
 export function knownOf(s: Subnet, leases: Lease[]): Known {
   const [first, last] = span(s.spec.prefix);
@@ -61,6 +68,7 @@ const fresh = {
 /** Subnets and leases. */
 export default function Networks(): JSX.Element {
   const subnets = useLoad((signal) => call<SubnetList>("GET", "/subnets", { query: { sort: "prefix" }, signal }), []);
+  useSubnetChanges(subnets.reload);
   const leases = useLeases();
   const [adding, setAdding] = useState(false);
   return (

@@ -21,10 +21,9 @@ export function AcceptOne({ w, onClose }: { w: Waiting; onClose: () => void }): 
   const [position, setPosition] = useState(h.spec.position ?? "");
   const [labels, setLabels] = useState<[string, string][]>(Object.entries(h.metadata.labels ?? {}));
   const [note, setNote] = useState("");
-  const [install, setInstall] = useState(false);
   const action = useAction();
   const doubts = (h.status?.conflicts ?? []).filter((c) => !c.accepted);
-  const submit = async () => {
+  const submit = async (install: boolean) => {
     const change = patchOf(h, { hostname, rack, position }, fromPairs(labels));
     if (change) await call("PATCH", `/hardware/${seg(name)}`, { body: change, ifMatch: h.metadata.revision });
     await call<Hardware>("POST", `/hardware/${seg(name)}/accept`, { body: note.trim() ? { note: note.trim() } : {} });
@@ -37,7 +36,7 @@ export function AcceptOne({ w, onClose }: { w: Waiting; onClose: () => void }): 
       <form
         onSubmit={(e) => {
           e.preventDefault();
-          if (!action.busy) void action.run(submit);
+          if (!action.busy) void action.run(() => submit(false));
         }}
       >
         <p>
@@ -67,10 +66,10 @@ export function AcceptOne({ w, onClose }: { w: Waiting; onClose: () => void }): 
           <button type="button" class="button" onClick={onClose}>
             Cancel
           </button>
-          <button type="submit" class="button" disabled={action.busy} onClick={() => setInstall(true)}>
+          <button type="button" class="button" disabled={action.busy} onClick={() => void action.run(() => submit(true))}>
             Accept and install…
           </button>
-          <button type="submit" class="button primary" disabled={action.busy} aria-busy={action.busy} onClick={() => setInstall(false)}>
+          <button type="submit" class="button primary" disabled={action.busy} aria-busy={action.busy}>
             Accept
           </button>
         </footer>

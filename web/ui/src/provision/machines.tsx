@@ -21,7 +21,8 @@ interface Judged {
 
 const judged = signal(new Map<string, Judged>());
 
-const keyOf = (r: Row, reinstall: boolean): string => [r.uid, r.revision, r.state, r.hold, r.maintenance, r.workflow, r.active, r.claim, reinstall].join(" ");
+/** What a machine is now: where it is another text, what the appliance said of it is out of date. */
+export const keyOf = (r: Row, reinstall: boolean): string => [r.uid, r.revision, r.state, r.hold, r.maintenance, r.workflow, r.active, r.claim, reinstall].join(" ");
 
 const most = 200;
 

@@ -11,11 +11,14 @@ import { Tick } from "../ui/inputs.tsx";
 import { Scroll } from "../ui/scroll.tsx";
 import { DiskText } from "./image.tsx";
 import { imageText, request, type Draft } from "./draft.ts";
+import { keyOf } from "./machines.tsx";
 import { draft, each, start } from "./state.ts";
 
 /** What the appliance says of the install of one machine. */
 interface Looked {
   machine: string;
+  /** What the machine was then. */
+  key: string;
   request: Provision;
   answer?: Provisioned | undefined;
   problem?: Problem | undefined;
@@ -34,7 +37,8 @@ export function Review({ template, onStarted }: { template: Template | undefined
   const [turn, setTurn] = useState(0);
   const { looked, done } = useLook(d, template, turn);
   const [risky, setRisky] = useState(false);
-  const [asking, setAsking] = useState(false);
+  // what was asked stays as it was read: a machine that changes under the question is the appliance's to refuse
+  const [asking, setAsking] = useState<Looked[]>();
   const by = (o: Outlook) => looked.filter((l) => outlook(l) === o);
   const going = looked.filter((l) => outlook(l) === "ready" || (risky && outlook(l) === "doubtful"));
   const left = d.machines.length - going.length;
@@ -76,7 +80,7 @@ export function Review({ template, onStarted }: { template: Template | undefined
           {left > 0 && going.length > 0 && <p class="notice">{count(left, "machine")} {left === 1 ? "is" : "are"} left out.</p>}
           {going.length === 0 && <p class="notice">No machine can be installed like this. Go back and change what the reasons name.</p>}
           <div class="row buttons">
-            <Button kind="primary" disabled={going.length === 0} onPress={() => setAsking(true)}>
+            <Button kind="primary" disabled={going.length === 0} onPress={() => setAsking(going)}>
               Install {count(going.length, "machine")}…
             </Button>
           </div>
@@ -84,11 +88,11 @@ export function Review({ template, onStarted }: { template: Template | undefined
       )}
       {asking && (
         <Ask
-          going={going}
-          onClose={() => setAsking(false)}
+          going={asking}
+          onClose={() => setAsking(undefined)}
           onConfirm={() => {
-            setAsking(false);
-            void start(going.map(({ machine, request }) => ({ machine, request })));
+            setAsking(undefined);
+            void start(asking.map(({ machine, request }) => ({ machine, request })));
             onStarted();
           }}
         />
@@ -97,7 +101,12 @@ export function Review({ template, onStarted }: { template: Template | undefined
   );
 }
 
-/** Asks for a dry run of each machine, again when the draft or turn changes. */
+const keyNow = (machine: string, d: Draft): string => {
+  const r = row(machine);
+  return r ? keyOf(r, d.reinstall) : "";
+};
+
+/** Asks for a dry run of each machine, again when the draft or turn changes, and of one that somebody changes meanwhile. */
 function useLook(d: Draft, template: Template | undefined, turn: number): { looked: Looked[]; done: boolean } {
   const shown = useRef(signal<{ looked: Looked[]; done: boolean }>({ looked: [], done: false })).current;
   useEffect(() => {
@@ -117,6 +126,20 @@ function useLook(d: Draft, template: Template | undefined, turn: number): { look
       clearInterval(timer);
     };
   }, [d, template, turn, complete.value]);
+  const { done } = shown.value;
+  useEffect(() => {
+    const { looked } = shown.peek();
+    const old = done ? looked.filter((l) => l.key !== keyNow(l.machine, d)) : [];
+    if (old.length === 0) return;
+    const abort = new AbortController();
+    const fresh = new Map<string, Looked>();
+    // the checksum that was found for all of them is theirs too
+    const checksum = looked.find((l) => l.request.checksum)?.request.checksum ?? d.checksum;
+    void look({ ...d, checksum, machines: old.map((l) => l.machine) }, template!, abort.signal, (l) => fresh.set(l.machine, l)).then(() => {
+      if (!abort.signal.aborted) shown.value = { looked: looked.map((l) => fresh.get(l.machine) ?? l), done: true };
+    });
+    return () => abort.abort();
+  }, [done, d.machines.map((n) => keyNow(n, d)).join("\n")]);
   return shown.value;
 }
 
@@ -124,6 +147,7 @@ async function look(d: Draft, template: Template, abort: AbortSignal, tell: (l: 
   let checksum = "";
   const one = async (machine: string) => {
     if (abort.aborted) return;
+    const key = keyNow(machine, d);
     const r = request(d, machine, template, row(machine)?.claim);
     if (checksum) r.checksum = checksum;
     try {
@@ -133,9 +157,9 @@ async function look(d: Draft, template: Template, abort: AbortSignal, tell: (l: 
         // a list of checksums is read once, for all of them, so that all get the same image
         checksum = r.checksum = found;
       }
-      tell({ machine, request: r, answer });
+      tell({ machine, key, request: r, answer });
     } catch (err) {
-      if (!abort.aborted) tell({ machine, request: r, problem: asProblem(err) });
+      if (!abort.aborted) tell({ machine, key, request: r, problem: asProblem(err) });
     }
   };
   const [first, ...rest] = d.machines;

@@ -4,7 +4,7 @@ import { useEffect, useId, useRef, useState } from "preact/hooks";
 import { signal } from "@preact/signals";
 import { now } from "../clock.ts";
 import { duration, when } from "../format.ts";
-import { asProblem } from "../api/call.ts";
+import { asProblem, askAgain, silent } from "../api/call.ts";
 import type { Problem } from "../api/types.ts";
 
 /** How urgent something is; it chooses a colour, never alone: a word or sign goes with it. */
@@ -125,7 +125,7 @@ export function useAction(): { busy: boolean; problem: Problem | undefined; run:
   };
 }
 
-/** What is read from the API for a page, again whenever one of deps changes or reload is called. */
+/** What is read from the API for a page, again whenever one of deps changes or reload is called, and until the appliance answers. */
 export function useLoad<T>(read: (signal: AbortSignal) => Promise<T>, deps: unknown[]): { data: T | undefined; problem: Problem | undefined; loading: boolean; reload: () => void } {
   const [data, setData] = useState<T>();
   const [problem, setProblem] = useState<Problem>();
@@ -148,6 +148,11 @@ export function useLoad<T>(read: (signal: AbortSignal) => Promise<T>, deps: unkn
       });
     return () => abort.abort();
   }, [...deps, turn]);
+  useEffect(() => {
+    if (!silent(problem)) return;
+    const timer = setTimeout(() => setTurn((n) => n + 1), askAgain);
+    return () => clearTimeout(timer);
+  }, [problem]);
   return { data, problem, loading, reload: () => setTurn((n) => n + 1) };
 }
 
