@@ -142,12 +142,16 @@ func (b blobs) image(name string, x binary) (descriptor, error) {
 	if err := z.Close(); err != nil {
 		return descriptor{}, err
 	}
+	version := name[strings.LastIndex(name, ":")+1:]
 	c := config{platform: platform{x.arch, "linux"}}
 	c.Config.User, c.Config.Entrypoint, c.Config.WorkingDir = user, []string{"/" + program}, "/"
 	c.Config.Labels = map[string]string{
 		"org.opencontainers.image.source":   "https://github.com/rackstrap/rackstrap",
 		"org.opencontainers.image.licenses": "Apache-2.0",
-		"org.opencontainers.image.version":  name[strings.LastIndex(name, ":")+1:],
+		"org.opencontainers.image.version":  version,
+	}
+	if r := revision(x.data); r != "" {
+		c.Config.Labels["org.opencontainers.image.revision"] = r
 	}
 	c.RootFS.Type, c.RootFS.DiffIDs = "layers", []string{digest(plain.Bytes())}
 	conf, err := b.addJSON(mediaConfig, c)

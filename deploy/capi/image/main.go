@@ -39,6 +39,9 @@ func run(name, out string, args []string) error {
 		if err != nil {
 			return err
 		}
+		if err := runs(arch, data); err != nil {
+			return fmt.Errorf("%s: %w", path, err)
+		}
 		binaries = append(binaries, binary{arch, data})
 	}
 	f, err := os.Create(out)
