@@ -2,7 +2,7 @@
 // packet that it hears.
 import assert from "node:assert/strict";
 import test from "node:test";
-import { act, axe, none, open, figure, overflow } from "./harness.mjs";
+import { act, api, axe, eventually, none, open, figure, overflow } from "./harness.mjs";
 
 test("three steps, and the first packet within a second of its being heard", async (t) => {
   const page = await open(t, "operator", { path: "/" });
@@ -64,4 +64,52 @@ test("a subnet is added, its addresses are drawn, and it is deleted again", asyn
   await confirm.getByLabel("Type rack-1 to confirm").fill("rack-1");
   await confirm.getByRole("button", { name: "Delete" }).click();
   await page.getByText("No subnet yet: DHCP answers nobody").waitFor();
+});
+
+test("the three steps to their end: a network, an image, and the first machine is there by itself", async (t) => {
+  const page = await open(t, "operator", { path: "/" });
+  await page.evaluate(() => (globalThis.neverReloaded = true));
+  const step = (name) => page.getByRole("listitem").filter({ has: page.getByRole("heading", { name }) });
+  const home = () => page.getByRole("link", { name: "Overview" }).click();
+  await step("Is the network ready?").getByText("there is no Subnet record").waitFor();
+  await page.getByRole("link", { name: "Networks" }).click();
+  await page.getByRole("button", { name: "Add a subnet" }).click();
+  const dialog = page.getByRole("dialog");
+  const yaml = dialog.getByRole("textbox", { name: "YAML of rack-1" });
+  const lan = "apiVersion: rackstrap/v1\nkind: Subnet\nmetadata:\n  name: lan\nspec:\n  prefix: 10.77.0.0/16\n  gateway: 10.77.0.1\n  mode: pool\n  discovery: true\n  pool:\n    ranges: [10.77.250.10-10.77.250.250]\n    allow: known\n    probe: false\n";
+  await page.evaluate((t) => navigator.clipboard.writeText(t), lan);
+  await yaml.press("ControlOrMeta+a");
+  await yaml.press("ControlOrMeta+v");
+  await dialog.getByRole("button", { name: "Review" }).click();
+  await dialog.getByRole("button", { name: "Create" }).click();
+  await page.getByRole("heading", { name: /lan/ }).waitFor();
+  await home();
+  await step("Is the network ready?").getByText(/looked at and found well/).waitFor();
+  assert.equal(await page.getByText("there is no Subnet record").count(), 0);
+
+  await step("Is there an image to install?").getByRole("link", { name: "add one by URL, or drop a file" }).click();
+  await page.getByText("No images yet: there is nothing to install").waitFor();
+  const disk = Buffer.alloc(1 << 20);
+  disk[510] = 0x55;
+  disk[511] = 0xaa;
+  await page.getByLabel("File of an image").setInputFiles({ name: "debian-12-amd64.raw", mimeType: "application/octet-stream", buffer: disk });
+  await page.getByRole("dialog").getByLabel("Name").fill("first-image");
+  await page.getByRole("dialog").getByRole("button", { name: "Upload" }).click();
+  await page.getByRole("row", { name: /^first-image / }).getByText("ready").waitFor();
+  await home();
+  await step("Is there an image to install?").getByText("first-image").waitFor();
+
+  const { mac } = await act("add", { name: "first-machine", unknown: "yes" });
+  await act("power", { machine: "first-machine", action: "on" });
+  // the page becomes the overview when there is a machine to count
+  await page.getByRole("heading", { name: "Overview" }).waitFor();
+  await page.getByRole("link", { name: "1 pending", exact: true }).waitFor();
+  const found = await eventually("it told its facts", async () => (await api("viewer", "GET", "/hardware?state=pending")).items.find((h) => h.facts && h.spec.interfaces.some((n) => n.mac === mac)));
+  await page.getByRole("link", { name: /^Pending/ }).click();
+  await page.getByRole("button", { name: `Accept ${found.metadata.name}` }).click();
+  await page.getByRole("dialog").getByRole("button", { name: "Accept", exact: true }).click();
+  await page.getByRole("dialog").waitFor({ state: "detached" });
+  await home();
+  await page.getByRole("link", { name: "1 available", exact: true }).waitFor();
+  assert.equal(await page.evaluate(() => globalThis.neverReloaded), true);
 });
