@@ -5,7 +5,7 @@ import { mkdtemp, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { test } from "node:test";
-import { api, axe, eventually, fetchAPI, open, overflow } from "./harness.mjs";
+import { act, api, axe, eventually, fetchAPI, open, overflow } from "./harness.mjs";
 
 const row = (page, name) => page.getByRole("row", { name: new RegExp(`^${name} `) });
 
@@ -21,6 +21,21 @@ async function disk(t, name, mib) {
   const path = join(dir, name);
   await writeFile(path, data);
   return { path, sum: `sha256:${createHash("sha256").update(data).digest("hex")}` };
+}
+
+/** Files that somebody drags, made in the page: names and their MiB. */
+function dragged(page, files) {
+  return page.evaluateHandle((files) => {
+    const all = new DataTransfer();
+    for (const [name, mib] of files) {
+      const data = new Uint8Array(mib << 20);
+      for (let i = 0; i < data.length; i += 65536) crypto.getRandomValues(data.subarray(i, i + 65536));
+      data[510] = 0x55;
+      data[511] = 0xaa;
+      all.items.add(new File([data], name));
+    }
+    return all;
+  }, files);
 }
 
 const gone = (t, name) => t.after(() => fetchAPI("operator", "DELETE", `/images/${name}`));
@@ -92,6 +107,73 @@ test("an upload is cancelled, and one that is altered is refused and can be sent
   await up.getByRole("button", { name: "Send it again" }).waitFor();
   await up.getByRole("button", { name: "Put away" }).click();
   await up.waitFor({ state: "detached" });
+});
+
+test("files are dropped onto the page: a form for each, and what does not match its checksum is refused", async (t) => {
+  gone(t, "drop-2");
+  const page = await open(t, "operator", { path: "/images", mayFail: /status of 4\d\d/ });
+  await row(page, "debian-12").waitFor();
+  const fast = await slow(page, 2 << 20);
+  const dataTransfer = await dragged(page, [["fedora-41-aarch64.raw", 4], ["two.raw", 1]]);
+  const main = page.locator("main");
+  await main.dispatchEvent("dragenter", { dataTransfer });
+  await page.getByText("Drop the file to add it as an image").waitFor();
+  await main.dispatchEvent("dragover", { dataTransfer });
+  await main.dispatchEvent("drop", { dataTransfer });
+  await page.getByText("Drop the file to add it as an image").waitFor({ state: "detached" });
+  const form = page.getByRole("dialog", { name: "Upload an image" });
+  await form.getByText("1 more file after it").waitFor();
+  await form.getByText("fedora-41-aarch64.raw").waitFor();
+  assert.equal(await form.getByLabel("CPU").inputValue(), "arm64");
+
+  // a further file that is let go over the form is not opened by the browser in place of the page
+  const kept = await main.evaluate((e, dataTransfer) => ["dragover", "drop"].map((type) => !e.dispatchEvent(new DragEvent(type, { bubbles: true, cancelable: true, dataTransfer }))), dataTransfer);
+  assert.deepEqual(kept, [true, true], "the browser opens what is dropped, and what was typed is gone");
+
+  await form.getByLabel("Name").fill("drop-1");
+  await form.getByLabel("Checksum").fill(`sha256:${"1".repeat(64)}`);
+  await form.getByRole("button", { name: "Upload" }).click();
+  await form.getByText("two.raw").waitFor(); // its turn
+  const first = page.getByRole("region", { name: "Upload of drop-1" });
+  await first.getByRole("progressbar", { name: "Uploading drop-1" }).waitFor();
+  await form.getByLabel("Name").fill("drop-2");
+  await form.getByRole("button", { name: "Upload" }).click();
+  await form.waitFor({ state: "detached" });
+  await first.getByText(/^[\d.]+ .* of 4\.2 MB \(\d+ %\), .*\/s, .* left$/).waitFor();
+  await fast();
+  await first.getByRole("alert").getByText(/sha256/).first().waitFor();
+  await row(page, "drop-2").getByText("ready").waitFor();
+  assert.equal((await fetchAPI("viewer", "GET", "/images/drop-1")).status, 404, "what was refused is in the catalogue");
+});
+
+test("an image is fetched from a URL with progress, over a connection that breaks; what is altered is refused", async (t) => {
+  gone(t, "fetched");
+  const [site, other] = await Promise.all([act("site", { mib: 12, rate: 4 << 20, cut: 4 << 20 }), act("site", { mib: 1 })]);
+  const page = await open(t, "operator", { path: "/images", mayFail: /status of 4\d\d/ });
+  const add = page.getByRole("button", { name: "Add from a URL" });
+  const form = page.getByRole("dialog", { name: "Add an image from a URL" });
+  await add.click();
+  await form.getByLabel("URL").fill("ftp://mirror.example.org/disk.raw");
+  await form.getByLabel("Name").fill("fetched");
+  await form.getByRole("button", { name: "Add", exact: true }).click();
+  await form.getByRole("alert").getByText(/http/).first().waitFor(); // where it was asked for
+  await form.getByLabel("URL").fill(other.url);
+  await form.getByLabel("Checksum").fill(site.sum);
+  await form.getByRole("button", { name: "Add", exact: true }).click();
+  await form.waitFor({ state: "detached" });
+  await row(page, "fetched").getByText("failed").waitFor();
+  await row(page, "fetched").getByText(/sha256/).first().waitFor();
+
+  await add.click();
+  await form.getByLabel("URL").fill(site.url);
+  await form.getByLabel("Name").fill("fetched");
+  await form.getByText("There is an image fetched: this replaces it.").waitFor();
+  await form.getByLabel("Checksum").fill(site.sum);
+  await form.getByRole("button", { name: "Replace" }).click();
+  await row(page, "fetched").getByRole("progressbar", { name: "fetching fetched" }).waitFor();
+  await row(page, "fetched").getByText(/ of 12\.6 MB, .*\/s, .* left$/).waitFor();
+  await row(page, "fetched").getByText("ready").waitFor();
+  assert.equal((await api("viewer", "GET", "/images/fetched")).status.source.digest, site.sum.slice(7));
 });
 
 test("an image by URL fails with its reason, is fetched again, and is deleted by its name", async (t) => {

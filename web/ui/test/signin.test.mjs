@@ -88,6 +88,29 @@ test("what was typed when a session ended is there for who signs in again, and f
   await page.getByText("● live").waitFor();
 });
 
+test("signing out in one tab ends the others too, which say so and go on when the same signs in", async (t) => {
+  const page = await open(t, "operator", { path: "/machines", mayFail: /status of 401|ERR_(INCOMPLETE|HTTP2|CONNECTION|ABORTED)/ });
+  const other = await page.context().newPage(); // with the same cookie
+  await other.goto(`${base}/machines/r1-u01`);
+  await other.getByText("● live").waitFor();
+  await page.bringToFront();
+  await page.locator("summary", { hasText: "operator" }).click();
+  await page.getByRole("button", { name: "Sign out" }).click();
+  await page.getByLabel("Token").waitFor();
+  await other.bringToFront();
+  const ended = other.getByRole("dialog", { name: "The session has ended" });
+  await ended.waitFor(); // nobody touched it
+  assert.equal((await other.context().cookies()).filter((c) => c.value !== "").length, 0);
+  await other.getByLabel("Token").fill(token("operator"));
+  await ended.getByRole("button", { name: "Sign in" }).click();
+  await ended.waitFor({ state: "hidden" });
+  await other.getByText("● live").waitFor();
+  assert.equal(new URL(other.url()).pathname, "/machines/r1-u01");
+  await page.bringToFront();
+  await page.reload();
+  await page.getByRole("navigation", { name: "Main" }).waitFor();
+});
+
 test("the certificate is the one whose fingerprint people compare", async (t) => {
   const page = await open(t, "");
   const cdp = await page.context().newCDPSession(page);

@@ -2,7 +2,7 @@
 // it would do on a machine before it is saved, run it.
 import assert from "node:assert/strict";
 import test from "node:test";
-import { api, eventually, fetchAPI, none, open, overflow } from "./harness.mjs";
+import { api, eventually, fetchAPI, none, open, overflow, takeOffer } from "./harness.mjs";
 
 /** Typing a wrong document is answered with 422, which Chromium logs. */
 const wrongMeanwhile = /status of 422/;
@@ -74,13 +74,12 @@ test("a template is written with help, told what is wrong at its line, looked at
   assert.match(await offered.innerText(), /path/);
   assert.match(await offered.innerText(), /partition/);
   await page.keyboard.type("cont");
-  await page.keyboard.press("Enter");
+  await takeOffer(page, "content");
   await page.keyboard.type("${");
   await offered.getByText("hardware.address").waitFor();
   assert.match(await offered.innerText(), /password/);
   await page.keyboard.type("tex");
-  await offered.getByText("text", { exact: true }).first().waitFor();
-  await page.keyboard.press("Enter");
+  await takeOffer(page, /^text/);
   await page.getByText(/content: \$\{text\}$/).first().waitFor();
   // whole, and looked at before it is saved
   await write(page, note("notes-a"));
