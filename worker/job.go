@@ -139,7 +139,10 @@ func (j *jobs) run(ctx, jctx context.Context, jb *job) {
 	defer jb.stop(nil)
 	stopTimers := j.limit(jctx, jb)
 	ticker := j.show(jb)
-	res, err := j.call(jctx, jb)
+	began := time.Now()
+	log := slog.New(slog.NewTextHandler(logWriter{j.out, jb.assign.GetAssignment()}, &slog.HandlerOptions{ReplaceAttr: logAttr}))
+	log.Info("attempt starts", "action", jb.shown.Title(), "worker", j.c.Version, "timeout", timeoutText(jb.assign))
+	res, err := j.call(jctx, jb, log)
 	ticker()
 	stopTimers()
 	if ctx.Err() != nil || errors.Is(context.Cause(jctx), errStopping) {
@@ -152,6 +155,7 @@ func (j *jobs) run(ctx, jctx context.Context, jb *job) {
 	}
 	r := report(jb.assign, res, err, context.Cause(jctx))
 	j.c.Say("%s: %s", jb.shown.Title(), endText(r))
+	log.Log(ctx, endLevel(r), "attempt ended", "outcome", endText(r), "took", time.Since(began).Round(time.Millisecond), "permanent", r.GetPermanent())
 	j.mu.Lock()
 	j.current, j.last = nil, r
 	j.lastSeq = j.out.Add(&workerpb.Up{Body: &workerpb.Up_Report{Report: r}})
@@ -196,7 +200,7 @@ func (j *jobs) limit(ctx context.Context, jb *job) (stop func()) {
 const stopGrace = 2 * time.Minute
 
 // call runs the runner. A panic in it is the attempt's failure, not the worker's.
-func (j *jobs) call(ctx context.Context, jb *job) (res action.Result, err error) {
+func (j *jobs) call(ctx context.Context, jb *job, log *slog.Logger) (res action.Result, err error) {
 	defer func() {
 		if p := recover(); p != nil {
 			j.out.Log(jb.assign.GetAssignment(), debug.Stack())
@@ -217,7 +221,7 @@ func (j *jobs) call(ctx context.Context, jb *job) (res action.Result, err error)
 	}
 	env := j.c.Env()
 	env.Workflow = a.GetAssignment().GetWorkflow()
-	env.Log = slog.New(slog.NewTextHandler(logWriter{j.out, a.GetAssignment()}, nil))
+	env.Log = log
 	env.Progress = func(p action.Progress) {
 		jb.shown.Set(p)
 		j.out.Progress(&workerpb.Progress{Assignment: a.GetAssignment(), Done: p.Done, Total: p.Total, Written: p.Written, Note: hardware.PlainText(p.Note, maxNote)})
@@ -232,6 +236,7 @@ func (k unknownKindError) Error() string {
 	return fmt.Sprintf("this worker has no action %q (its initramfs is older than the appliance: run `make assets` and build again)", string(k))
 }
 
+// logWriter sends what is logged about an attempt.
 type logWriter struct {
 	out *outbox
 	a   *workerpb.Assignment
@@ -240,4 +245,31 @@ type logWriter struct {
 func (w logWriter) Write(b []byte) (int, error) {
 	w.out.Log(w.a, b)
 	return len(b), nil
+}
+
+// logAttr makes the lines of a log shorter: what is at level INFO does not say so, and
+// times are UTC, as those of all machines and of the appliance are.
+func logAttr(groups []string, a slog.Attr) slog.Attr {
+	switch {
+	case len(groups) > 0:
+	case a.Key == slog.LevelKey && a.Value.Any() == slog.LevelInfo:
+		return slog.Attr{}
+	case a.Key == slog.TimeKey:
+		return slog.String(slog.TimeKey, a.Value.Time().UTC().Format("2006-01-02T15:04:05.000Z"))
+	}
+	return a
+}
+
+func timeoutText(a *workerpb.Assign) string {
+	if a.GetTimeoutMs() == 0 {
+		return "none"
+	}
+	return (time.Duration(a.GetTimeoutMs()) * time.Millisecond).String()
+}
+
+func endLevel(r *workerpb.Report) slog.Level {
+	if r.GetOutcome() == workerpb.Outcome_OUTCOME_SUCCEEDED {
+		return slog.LevelInfo
+	}
+	return slog.LevelError
 }

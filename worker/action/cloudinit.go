@@ -56,7 +56,6 @@ func cloudInit(ctx context.Context, env Env, o workflow.CloudInit) (Result, erro
 			}
 			out.WrittenBytes += int64(len(f.content))
 		}
-		env.Log.Info("cloud-init seed written", "partition", t.part.path, "user_data_bytes", len(o.UserData))
 		return out, nil
 	})
 }

@@ -60,17 +60,21 @@ func (d disk) String() string {
 	return s + ")"
 }
 
-// selectDisk finds the one disk that sel names. Its errors list the disks that
-// were found.
-func selectDisk(sys Sys, sel workflow.Disk) (disk, error) {
-	all, err := disks(sys)
+// disk finds the one disk that sel names, and says in the log which one that is and
+// what else there was. Its errors list the disks that were found.
+func (e Env) disk(sel workflow.Disk) (disk, error) {
+	all, err := disks(e.Sys)
 	if err != nil {
 		return disk{}, err
 	}
-	return choose(all, sel)
+	d, err := choose(all, sel)
+	if err == nil {
+		e.Log.Info("disk chosen", "disk", d.String(), "asked_for", orDefault(string(sel), "the only one"), "found", list(all))
+	}
+	return d, err
 }
 
-// choose is selectDisk without the machine.
+// choose is the choice without the machine.
 func choose(all []disk, sel workflow.Disk) (disk, error) {
 	if path, ok := sel.Path(); ok {
 		return chooseByPath(all, path)

@@ -68,6 +68,7 @@ func (e *eraser) erase(ctx context.Context, all []method) (hardware.WipedDisk, e
 	e.remember(ctx)
 	var last error
 	for _, m := range all {
+		e.env.Log.Info("erasing", "disk", e.disk.path, "method", m.note, "held_something", len(e.before))
 		if last = e.apply(ctx, m); last == nil {
 			var verified int64
 			if verified, last = e.verify(ctx, areas); last == nil {

@@ -57,6 +57,7 @@ type fetcher struct {
 func fetch(ctx context.Context, log *slog.Logger, c *http.Client, u *url.URL, verified bool, p patience) (*fetcher, error) {
 	f := &fetcher{log: log, client: c, url: u, patience: p, verified: verified, size: -1}
 	f.ctx, f.stop = context.WithCancel(ctx)
+	log.Info("asking for the image", "url", f.shown())
 	if err := f.connect(nil); err != nil {
 		f.stop()
 		return nil, err
@@ -177,6 +178,7 @@ func (f *fetcher) accept(resp *http.Response) error {
 			return errOther
 		}
 		f.size, f.validator = resp.ContentLength, validator
+		f.log.Info("the server answered", "url", f.shown(), "status", resp.Status, "bytes", resp.ContentLength, "version", validator)
 		return nil
 	case resp.StatusCode == http.StatusOK:
 		// The whole file again: the server knows no ranges, or the file changed.
@@ -197,7 +199,11 @@ func (f *fetcher) accept(resp *http.Response) error {
 		if start != f.offset {
 			return permanentf("the server answered with bytes from %d when asked from %d", start, f.offset)
 		}
-		return f.same(size, validator)
+		if err := f.same(size, validator); err != nil {
+			return err
+		}
+		f.log.Info("the download goes on", "url", f.shown(), "status", resp.Status, "offset", f.offset, "bytes", size)
+		return nil
 	case resp.StatusCode == http.StatusRequestedRangeNotSatisfiable:
 		return errOther
 	case resp.StatusCode >= 500, resp.StatusCode == http.StatusTooManyRequests, resp.StatusCode == http.StatusRequestTimeout:
@@ -255,10 +261,11 @@ func (f *fetcher) shown() string { return shownURL(f.url) }
 
 func shownURL(u *url.URL) string {
 	shown := *u
+	shown.User = nil // a name may be a token
 	if shown.RawQuery != "" {
 		shown.RawQuery = "…"
 	}
-	return shown.Redacted()
+	return shown.String()
 }
 
 // stripURL removes the URL that net/http puts into its errors: it may carry a

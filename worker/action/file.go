@@ -15,7 +15,6 @@ func fileWrite(ctx context.Context, env Env, o workflow.FileWrite) (Result, erro
 		return Result{}, permanent(err)
 	}
 	return withTarget(ctx, env, o.Disk, o.Partition, func(t *target) (Result, error) {
-		env.Log.Info("writing file", "partition", t.part.path, "path", o.Path, "bytes", len(o.Content))
 		err := t.write(file{o.Path, []byte(o.Content), os.FileMode(mode), o.UID, o.GID})
 		return Result{
 			Message:      fmt.Sprintf("wrote %s on %s", o.Path, t.part.path),

@@ -11,7 +11,7 @@ import (
 // diskGrow extends the last partition to the end of the disk. The file system
 // in it follows at the first boot of the installed system.
 func diskGrow(ctx context.Context, env Env, o workflow.DiskGrow) (Result, error) {
-	d, err := selectDisk(env.Sys, o.Disk)
+	d, err := env.disk(o.Disk)
 	if err != nil {
 		return Result{}, err
 	}

@@ -34,7 +34,7 @@ func ignition(_ context.Context, env Env, o workflow.Ignition) (Result, error) {
 	if err := workflow.ValidIgnition(o.Config); err != nil {
 		return Result{}, permanentf("config %w", err)
 	}
-	d, err := selectDisk(env.Sys, o.Disk)
+	d, err := env.disk(o.Disk)
 	if err != nil {
 		return Result{}, err
 	}
@@ -56,6 +56,7 @@ func ignition(_ context.Context, env Env, o workflow.Ignition) (Result, error) {
 	if fs.kind == "" {
 		return Result{}, permanentf("partition %s (%s) has no file system that can be mounted (ext4, xfs, btrfs or vfat)", part.path, place.label)
 	}
+	env.Log.Info("place of the Ignition config found", "partition", part.path, "system", place.system, "path", "/"+place.path)
 	t, err := mountTarget(env, d, part, fs, "", false)
 	if err != nil {
 		return Result{}, err
@@ -64,7 +65,6 @@ func ignition(_ context.Context, env Env, o workflow.Ignition) (Result, error) {
 	err = place.write(t, o.Config)
 	if err == nil {
 		out.WrittenBytes = int64(len(o.Config))
-		env.Log.Info("ignition config written", "partition", part.path, "system", place.system, "path", place.path, "bytes", len(o.Config))
 	}
 	return out, errors.Join(err, t.Close())
 }

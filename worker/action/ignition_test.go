@@ -79,7 +79,7 @@ func TestIgnition(t *testing.T) {
 				if err != nil || r.WrittenBytes != int64(len(exact)) || r.Disk != string(d) || !strings.HasSuffix(r.Message, string(d)+tt.part) {
 					t.Fatalf("%+v, %v", r, err)
 				}
-				dev, err := selectDisk(env.Sys, d)
+				dev, err := env.disk(d)
 				if err != nil {
 					t.Fatal(err)
 				}

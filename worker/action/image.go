@@ -37,7 +37,7 @@ func writeImage(ctx context.Context, env Env, o workflow.ImageWrite, p patience)
 	if err != nil {
 		return Result{}, err
 	}
-	d, err := selectDisk(env.Sys, o.Disk)
+	d, err := env.disk(o.Disk)
 	if err != nil {
 		return Result{}, err
 	}
@@ -58,11 +58,14 @@ func writeImage(ctx context.Context, env Env, o workflow.ImageWrite, p patience)
 	}
 	w := imageWriter{env: env, disk: d, image: image, size: max(source.size, 0), abort: func() { source.Close() }}
 	env.Log.Info("writing image", "url", source.shown(), "format", string(image.Format()), "source_bytes", source.size, "disk", d.path, "disk_bytes", d.size)
+	began := time.Now()
 	out, err := w.run(ctx)
 	if err != nil {
 		return out, classify(fmt.Errorf("image %s: %w", source.shown(), err))
 	}
 	out.Checksum = image.Strong().String()
+	env.Log.Info("image written, flushed and read back", "source_bytes", out.SourceBytes, "written_bytes", out.WrittenBytes, "took", took(began),
+		"source_rate", rate(out.SourceBytes, began), "disk_rate", rate(out.WrittenBytes, began), "sha256", out.Checksum, "expected", orDefault(sum.String(), "nothing"))
 	if sum.Weak() {
 		out.Compared = sum.String()
 		env.Log.Warn("the image was compared with a checksum that protects from accidents only", "checksum", out.Compared, "sha256", out.Checksum)
@@ -142,6 +145,7 @@ func (w *imageWriter) report(written int64) {
 // complete refuses an image that ends before its own last partition does: a file
 // that was cut short on its way to the server downloads without a fault.
 func (w *imageWriter) complete(size int64) error {
+	w.sayPartitions()
 	e, err := partition.Last(w.dev.layout())
 	switch {
 	case errors.Is(err, partition.ErrNone):
@@ -154,6 +158,25 @@ func (w *imageWriter) complete(size int64) error {
 	}
 	return fmt.Errorf("image ends at byte %d, its partition %d at %d: it was cut short (get it again; if its maker left off the end, add it: truncate -s %d IMAGE)",
 		size, e.Number, e.End, e.End)
+}
+
+// sayPartitions puts the partition table of the image into the log.
+func (w *imageWriter) sayPartitions() {
+	t, err := partition.Read(w.dev.layout())
+	if err != nil {
+		return // complete says so where it matters
+	}
+	for _, e := range t.Entries {
+		w.env.Log.Info("partition of the image", "scheme", string(t.Scheme), "number", e.Number, "start", e.Start, "bytes", e.End-e.Start, "label", e.Name)
+	}
+}
+
+// took is the time since then, for the log.
+func took(began time.Time) string { return time.Since(began).Round(time.Millisecond).String() }
+
+// rate is n bytes over the time since then, for the log.
+func rate(n int64, began time.Time) string {
+	return fmt.Sprintf("%.1f MB/s", float64(n)/1e6/max(time.Since(began).Seconds(), 1e-3))
 }
 
 // invalidate removes both partition tables from the disk.

@@ -373,7 +373,7 @@ func TestURLSecrets(t *testing.T) {
 	if err == nil || err2 == nil {
 		t.Fatal("success")
 	}
-	if all := log.String() + err.Error() + err2.Error(); strings.Contains(all, "hunter2") {
+	if all := log.String() + err.Error() + err2.Error(); strings.Contains(all, "hunter2") || strings.Contains(all, "user") {
 		t.Errorf("secret in %s", all)
 	}
 }

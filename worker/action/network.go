@@ -26,7 +26,7 @@ func networkConfig(ctx context.Context, env Env, o workflow.NetworkConfig) (Resu
 			return Result{}, err
 		}
 		out := Result{Message: fmt.Sprintf("wrote the network configuration for %s on %s", renderer, t.part.path)}
-		env.Log.Info("network configuration", "renderer", renderer, "partition", t.part.path)
+		env.Log.Info("network configuration", "renderer", renderer, "asked_for", orDefault(o.Renderer, "auto"), "partition", t.part.path)
 		return out, render(env, t.tree, renderer, o.Config)
 	})
 }

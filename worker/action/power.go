@@ -15,10 +15,12 @@ import (
 func (h *history) reboot(ctx context.Context, env Env, _ workflow.Reboot) (Result, error) {
 	message := "the machine restarts" + h.bootDisk(ctx, env)
 	unix.Sync()
+	env.Log.Info("everything is flushed", "next", "restart, once the appliance has acknowledged")
 	return Result{Message: message, After: Reboot}, nil
 }
 
-func powerOff(context.Context, Env, workflow.PowerOff) (Result, error) {
+func powerOff(_ context.Context, env Env, _ workflow.PowerOff) (Result, error) {
 	unix.Sync()
+	env.Log.Info("everything is flushed", "next", "switch off, once the appliance has acknowledged")
 	return Result{Message: "the machine switches off", After: PowerOff}, nil
 }

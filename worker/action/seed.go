@@ -22,7 +22,7 @@ func seedPartition(ctx context.Context, env Env, o workflow.SeedPartition) (Resu
 	if o.MetaData == "" {
 		return Result{}, permanentf("metaData is empty: a seed needs an instance-id")
 	}
-	d, err := selectDisk(env.Sys, o.Disk)
+	d, err := env.disk(o.Disk)
 	if err != nil {
 		return Result{}, err
 	}
@@ -34,7 +34,8 @@ func seedPartition(ctx context.Context, env Env, o workflow.SeedPartition) (Resu
 		return Result{}, err
 	}
 	defer dev.Close()
-	fs, err := fat.Make(seedLabel, dev.sector, seedFiles(o))
+	files := seedFiles(o)
+	fs, err := fat.Make(seedLabel, dev.sector, files)
 	if err != nil {
 		return Result{}, permanentf("seed: %w", err)
 	}
@@ -57,7 +58,10 @@ func seedPartition(ctx context.Context, env Env, o workflow.SeedPartition) (Resu
 		verb = "rewrote"
 	}
 	out.Message = fmt.Sprintf("%s partition %d of %s with the seed, and read it back", verb, added.Number, d.path)
-	env.Log.Info("seed partition written", "disk", d.path, "partition", added.Number, "existed", added.Existed, "user_data_bytes", len(o.UserData))
+	for _, f := range files {
+		env.Log.Info("file in the seed", "path", f.Name, "bytes", len(f.Content))
+	}
+	env.Log.Info("seed partition written and read back", "disk", d.path, "partition", added.Number, "existed", added.Existed, "start", added.Start, "bytes", added.End-added.Start)
 	return out, nil
 }
 

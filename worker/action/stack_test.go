@@ -17,7 +17,7 @@ func TestHoldersOf(t *testing.T) {
 	if got := holders(sys); !slices.Equal(got, []string{"dm-0", "md0"}) {
 		t.Errorf("got %v", got)
 	}
-	d, err := selectDisk(env.Sys, "")
+	d, err := env.disk("")
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -28,7 +28,7 @@ var subvolumes = []string{"", "subvol=root", "subvol=@"}
 
 // openTarget finds and mounts the partition for writing.
 func openTarget(ctx context.Context, env Env, sel workflow.Disk, which workflow.Partition) (*target, error) {
-	d, err := selectDisk(env.Sys, sel)
+	d, err := env.disk(sel)
 	if err != nil {
 		return nil, err
 	}
@@ -107,11 +107,13 @@ func openRoot(ctx context.Context, env Env, d disk, parts []partInfo) (*target, 
 			t, err := mountTarget(env, d, p, fs, options, true)
 			if err != nil {
 				if options == "" {
+					env.Log.Warn("partition not looked into", "partition", p.path, "error", err)
 					problems = append(problems, err)
 				}
 				continue
 			}
 			holds := t.exists("etc/os-release")
+			env.Log.Info("looked for the root", "partition", p.path, "filesystem", fs.kind, "options", options, "has_os_release", holds)
 			if err := t.Close(); err != nil {
 				return nil, err
 			}
@@ -151,6 +153,10 @@ func mountTarget(env Env, d disk, p partInfo, fs filesystem, options string, rea
 		_ = os.Remove(dir)
 		return nil, err
 	}
+	if !readOnly {
+		t.log = env.Log
+		env.Log.Info("mounted", "partition", p.path, "partition_bytes", p.size, "label", p.label, "filesystem", fs.kind, "filesystem_label", fs.label, "options", options)
+	}
 	return t, nil
 }
 
@@ -167,6 +173,7 @@ func (t *target) Close() error {
 		return fmt.Errorf("write %s: %w", t.part.path, syncErr)
 	}
 	_ = os.Remove(t.dir)
+	t.log.Info("flushed and unmounted", "partition", t.part.path)
 	return nil
 }
 

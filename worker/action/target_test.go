@@ -94,7 +94,7 @@ func TestInstall(t *testing.T) {
 	if out := run(t, "sgdisk", "-v", string(d)); !strings.Contains(out, "No problems found") {
 		t.Errorf("sgdisk -v: %s", out)
 	}
-	found, err := selectDisk(env.Sys, d)
+	found, err := env.disk(d)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
+	"log/slog"
 	"os"
 	"path"
 	"slices"
@@ -19,6 +20,7 @@ import (
 // lead in the running system, and none leads out.
 type tree struct {
 	root *os.File
+	log  *slog.Logger // what is changed; never nil
 }
 
 func openTree(dir string) (*tree, error) {
@@ -26,7 +28,7 @@ func openTree(dir string) (*tree, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &tree{f}, nil
+	return &tree{f, slog.New(slog.DiscardHandler)}, nil
 }
 
 func (t *tree) close() { t.root.Close() }
@@ -162,6 +164,7 @@ func (t *tree) write(w file) error {
 		_ = root.Remove(temporary)
 		return fmt.Errorf("write /%s: %w", clean(w.name), err)
 	}
+	t.log.Info("file written", "path", "/"+clean(w.name), "bytes", len(w.content), "mode", fmt.Sprintf("%04o", uint32(w.mode)), "uid", w.uid, "gid", w.gid)
 	return nil
 }
 
@@ -204,7 +207,14 @@ func (t *tree) remove(name string) error {
 		return err
 	}
 	defer root.Close()
-	return root.RemoveAll(base)
+	if _, err := root.Lstat(base); errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	if err := root.RemoveAll(base); err != nil {
+		return err
+	}
+	t.log.Info("removed", "path", "/"+clean(name))
+	return nil
 }
 
 // symlink makes or replaces a link.
@@ -217,7 +227,11 @@ func (t *tree) symlink(to, name string) error {
 	if err := root.RemoveAll(base); err != nil {
 		return err
 	}
-	return root.Symlink(to, base)
+	if err := root.Symlink(to, base); err != nil {
+		return err
+	}
+	t.log.Info("link made", "path", "/"+clean(name), "to", to)
+	return nil
 }
 
 // info describes the last component of name without following it.

@@ -7,6 +7,7 @@ import (
 	"runtime/debug"
 	"strings"
 	"sync"
+	"time"
 
 	"github.com/rackstrap/rackstrap/hardware"
 	"github.com/rackstrap/rackstrap/worker/block"
@@ -21,10 +22,11 @@ const wipeAtOnce = 32
 // measures that. What the disks are part of is taken apart first. It succeeds when
 // all of them are proven clean.
 func wipeVerified(ctx context.Context, env Env, sel workflow.Disk) (Result, error) {
-	targets, err := verifiedTargets(env.Sys, sel)
+	targets, err := verifiedTargets(env, sel)
 	if err != nil {
 		return Result{}, err
 	}
+	env.Log.Info("disks chosen", "asked_for", string(sel), "disks", list(targets))
 	if len(targets) == 0 {
 		env.Log.Warn("the machine has no fixed disk: is a driver missing?")
 		return Result{Message: "no fixed disk: nothing to wipe"}, nil
@@ -63,12 +65,12 @@ func wipeVerified(ctx context.Context, env Env, sel workflow.Disk) (Result, erro
 // verifiedTargets chooses the disks. All of a machine that has none are none: it has
 // nothing to prove. A machine with a fixed disk that cannot be wiped is refused: it
 // would pass for clean with everything that is on that disk.
-func verifiedTargets(sys Sys, sel workflow.Disk) ([]disk, error) {
+func verifiedTargets(env Env, sel workflow.Disk) ([]disk, error) {
 	if sel != workflow.DiskAll {
-		d, err := selectDisk(sys, sel)
+		d, err := env.disk(sel)
 		return []disk{d}, err
 	}
-	all, err := disks(sys)
+	all, err := disks(env.Sys)
 	if err != nil {
 		return nil, err
 	}
@@ -100,7 +102,7 @@ func eraseDisk(ctx context.Context, env Env, d disk, report func(Progress)) (pro
 	}
 	defer dev.Close()
 	env.Log.Info("wiping disk", "disk", d.path, "bytes", dev.size, "serial", d.serial, "mode", workflow.WipeVerified)
-	e := eraser{env: env, disk: d, dev: dev, report: report}
+	e, began := eraser{env: env, disk: d, dev: dev, report: report}, time.Now()
 	proof, err = e.erase(ctx, e.methods())
 	if err == nil {
 		err = rescan(ctx, d, dev)
@@ -108,7 +110,7 @@ func eraseDisk(ctx context.Context, env Env, d disk, report func(Progress)) (pro
 	if err != nil {
 		return proof, fmt.Errorf("wipe %s: %w", d.path, err)
 	}
-	env.Log.Info("disk is clean", "disk", d.path, "method", proof.Method, "read_back_bytes", proof.Verified)
+	env.Log.Info("disk is clean", "disk", d.path, "method", proof.Method, "read_back_bytes", proof.Verified, "took", took(began))
 	return proof, nil
 }
 

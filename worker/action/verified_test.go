@@ -148,7 +148,7 @@ func TestWipeVerifiedCancelled(t *testing.T) {
 // newEraser opens a disk of a machine for a test of single methods.
 func newEraser(t *testing.T, env Env, path string) *eraser {
 	t.Helper()
-	d, err := selectDisk(env.Sys, workflow.Disk(path))
+	d, err := env.disk(workflow.Disk(path))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"strings"
+	"time"
 
 	"github.com/rackstrap/rackstrap/workflow"
 )
@@ -23,7 +24,7 @@ func diskWipe(ctx context.Context, env Env, o workflow.DiskWipe) (Result, error)
 	if o.Mode == workflow.WipeVerified {
 		return wipeVerified(ctx, env, o.Disk)
 	}
-	targets, err := wipeTargets(env.Sys, o.Disk)
+	targets, err := wipeTargets(env, o.Disk)
 	if err != nil {
 		return Result{}, err
 	}
@@ -47,12 +48,12 @@ func diskWipe(ctx context.Context, env Env, o workflow.DiskWipe) (Result, error)
 	return out, nil
 }
 
-func wipeTargets(sys Sys, sel workflow.Disk) ([]disk, error) {
+func wipeTargets(env Env, sel workflow.Disk) ([]disk, error) {
 	if sel != workflow.DiskAll {
-		d, err := selectDisk(sys, sel)
+		d, err := env.disk(sel)
 		return []disk{d}, err
 	}
-	all, err := disks(sys)
+	all, err := disks(env.Sys)
 	if err != nil {
 		return nil, err
 	}
@@ -62,6 +63,7 @@ func wipeTargets(sys Sys, sel workflow.Disk) ([]disk, error) {
 			out = append(out, d)
 		}
 	}
+	env.Log.Info("disks chosen", "asked_for", string(sel), "disks", list(out), "found", list(all))
 	if len(out) == 0 {
 		return nil, permanentf("the machine has no disk that can be wiped; found %s", list(all))
 	}
@@ -76,7 +78,7 @@ func wipeDisk(ctx context.Context, env Env, d disk, mode string) (int64, error) 
 	}
 	defer dev.Close()
 	env.Log.Info("wiping disk", "disk", d.path, "bytes", dev.size, "serial", d.serial, "mode", orDefault(mode, workflow.WipeQuick))
-	w := wiper{env: env, dev: dev, disk: d}
+	w, began := wiper{env: env, dev: dev, disk: d}, time.Now()
 	if mode == workflow.WipeZero {
 		err = w.overwrite(ctx)
 	} else {
@@ -88,6 +90,7 @@ func wipeDisk(ctx context.Context, env Env, d disk, mode string) (int64, error) 
 	if err := rescan(ctx, d, dev); err != nil {
 		return w.written, err
 	}
+	env.Log.Info("disk wiped and read back", "disk", d.path, "written_bytes", w.written, "took", took(began))
 	return w.written, nil
 }
 

@@ -45,6 +45,7 @@ func (m *Machine) writeImage(ctx context.Context, env action.Env, from netip.Add
 		return action.Result{}, fmt.Errorf("image %s: %w", url, err)
 	}
 	defer body.Close()
+	env.Log.Info("the server answered", "url", url, "bytes", size, "disk", d.Path, "expected", o.Checksum)
 	// The old system is gone from here on, whether the new one comes or not.
 	m.wrote(env, workflow.KindImageWrite, d)
 	m.becomes(d, nil)

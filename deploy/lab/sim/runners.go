@@ -56,8 +56,11 @@ func (r runner) Run(ctx context.Context, env action.Env, options json.RawMessage
 	if err != nil {
 		return action.Result{}, err
 	}
-	if text := r.m.spec.Log; text != "" && env.Log != nil {
+	if text := r.m.spec.Log; text != "" {
 		env.Log.Info(text)
+	}
+	for _, d := range r.m.disks {
+		env.Log.Info("disk found", "disk", d.Path, "bytes", d.Bytes, "serial", d.Serial)
 	}
 	fails := r.m.fails(r.kind)
 	if fails || r.kind != workflow.KindImageWrite { // which begins with a download
@@ -96,6 +99,9 @@ func (m *Machine) size(k workflow.Kind) (n int64) {
 // progressEvery is how often an action that takes time says how far it is.
 const progressEvery = 250 * time.Millisecond
 
+// sayEvery is how often it says in its log that it is at it.
+const sayEvery = 2 * time.Second
+
 // takeTime is the time that an action takes. It says how far it is in an amount of
 // bytes, where there is one.
 func (m *Machine) takeTime(ctx context.Context, env action.Env, size int64) {
@@ -105,8 +111,13 @@ func (m *Machine) takeTime(ctx context.Context, env action.Env, size int64) {
 	if d == 0 {
 		d = m.rack.o.ActionTime
 	}
+	said := time.Duration(0)
 	for began := time.Now(); ctx.Err() == nil; {
 		gone := time.Since(began)
+		if gone-said >= sayEvery {
+			said = gone
+			env.Log.Info("at work", "of", d.String(), "gone", gone.Round(time.Second).String())
+		}
 		if gone >= d {
 			return
 		}
