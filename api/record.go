@@ -89,6 +89,15 @@ type Cancel struct {
 	Reason string `json:"reason,omitempty"`
 }
 
+// Headers of the answer that is an attempt's log.
+const (
+	// LogOffset is the byte of the log at which the answer begins; with the bytes of the
+	// answer it is the offset to go on from.
+	LogOffset = "Rackstrap-Log-Offset"
+	// LogSize is how many bytes the log had when the answer began.
+	LogSize = "Rackstrap-Log-Size"
+)
+
 // VersionInfo says what the daemon is.
 type VersionInfo struct {
 	// Installation is the id of this installation, made at its first start; it is the

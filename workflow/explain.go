@@ -150,13 +150,13 @@ func (s *Snapshot) isWorking() (verdict, bool) {
 		v := verdict{why: fmt.Sprintf("works on %s %s%s", where, lasts(t.Started, s.Now), s.progressWords()), do: follow}
 		if len(failed) > 0 {
 			v.why += fmt.Sprintf("; it failed %s before: %s", times(len(failed)), failed[len(failed)-1].Message)
-			v.do = []string{typeTimeline(s.name()), typeCancel(w.Meta.Name)}
+			v.do = []string{typeLogs(w.Meta.Name), typeTimeline(s.name()), typeCancel(w.Meta.Name)}
 		}
 		return v, true
 	case len(failed) > 0 && t != nil && !t.Interrupted:
 		return verdict{
 			why: fmt.Sprintf("tries %s again %s: it failed %s, the last time with: %s", where, s.retryAt(a), times(len(failed)), orWord(t.Message, string(t.State))),
-			fix: "mend what the error names, or give the workflow up", do: []string{typeTimeline(s.name()), typeCancel(w.Meta.Name)},
+			fix: "mend what the error names, or give the workflow up", do: []string{typeLogs(w.Meta.Name), typeTimeline(s.name()), typeCancel(w.Meta.Name)},
 		}, true
 	}
 	return verdict{why: "is about to start " + where + paused(w), do: follow}, true

@@ -279,7 +279,7 @@ func (s *Snapshot) retrying() []finding {
 		f.text = func() (string, string) {
 			t := failed[len(failed)-1]
 			return fmt.Sprintf("%s failed %s: %s", where, times(len(failed)), orWord(t.Message, string(t.State))),
-				"it is tried again by itself; to give it up: " + typeCancel(w.Meta.Name)
+				"it is tried again by itself; what it wrote: " + typeLogs(w.Meta.Name) + "; to give it up: " + typeCancel(w.Meta.Name)
 		}
 	case len(interrupted) > 1:
 		f.since = interrupted[0].Finished
@@ -304,7 +304,7 @@ func (s *Snapshot) lastFailed() []finding {
 		kind: hardware.IssueWorkflowFailed, severity: hardware.SeverityWarning, since: w.Status.Finished, at: w.Status.Finished,
 		text: func() (string, string) {
 			return fmt.Sprintf("workflow %q: %s", w.Meta.Name, orWord(w.Status.Message, string(w.Status.State))),
-				"mend that and start another one (" + typeTimeline(s.name()) + ")"
+				"see what it wrote (" + typeLogs(w.Meta.Name) + ") and the timeline (" + typeTimeline(s.name()) + "), mend that and start another one"
 		},
 	}}
 }

@@ -32,6 +32,7 @@ func typeProvision(name, image string) string {
 }
 func typeCancel(workflow string) string   { return "rackstrap workflow cancel " + workflow }
 func typeWorkflow(workflow string) string { return "rackstrap workflow get " + workflow }
+func typeLogs(workflow string) string     { return "rackstrap workflow logs " + workflow }
 func typeSubnet(subnet string) string     { return "rackstrap subnet get " + subnet }
 
 const (
@@ -50,7 +51,7 @@ func Typed(name string) []string {
 	return []string{
 		typeTimeline(name), typeFollow(name), typeExplain(name), typeValidate(name), typeGet(name), typeAccept(name), typeUnhold(name),
 		typeMaintained(name), typeWaitState(name, hardware.StateAvailable), typeDelete(name), typeRelease(name), typePower(name, "on"), typePower(name, "cycle"), typePower(name, "status"),
-		typeProvision(name, name), typeCancel(name), typeWorkflow(name), typeSubnet(name),
+		typeProvision(name, name), typeCancel(name), typeWorkflow(name), typeLogs(name), typeSubnet(name),
 		typeStrangers, typePending, typeSubnets, typeLeases, typeImages, typeTemplates, typeDaemonLog,
 	}
 }

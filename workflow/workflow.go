@@ -110,6 +110,9 @@ type Attempt struct {
 	Permanent bool `json:"permanent,omitempty"`
 	// Result has the figures of a finished attempt, for example bytes written.
 	Result Result `json:"result,omitzero"`
+	// LogBytes is the size of its log, 0 where there is none. It is looked up when the
+	// workflow is shown, and kept nowhere else.
+	LogBytes int64 `json:"logBytes,omitempty"`
 }
 
 // Result has the figures of a finished attempt.

@@ -96,7 +96,7 @@ func TestStreamResumes(t *testing.T) {
 	_, err = d.e.CancelWorkflow(ctx, "w1", "test")
 	d.must(err)
 	_ = os.Remove(d.socket)
-	d.listen(rest.New(rest.Deps{Records: d.db, Engine: d.e, Images: d.images, Now: time.Now, Log: discard()}))
+	d.listen(rest.New(rest.Deps{Records: d.db, Engine: d.e, Images: d.images, Logs: d.logs, Now: time.Now, Log: discard()}))
 	var seen []hardware.Reason
 	for !slices.Contains(seen, hardware.ReasonWorkflowCancelled) {
 		select {

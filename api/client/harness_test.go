@@ -22,6 +22,7 @@ import (
 	"github.com/rackstrap/rackstrap/store/image"
 	"github.com/rackstrap/rackstrap/store/image/catalogue"
 	"github.com/rackstrap/rackstrap/store/image/fetch"
+	"github.com/rackstrap/rackstrap/store/logs"
 	"github.com/rackstrap/rackstrap/workflow"
 )
 
@@ -30,6 +31,7 @@ type daemon struct {
 	t      testing.TB
 	db     *store.DB
 	e      *workflow.Engine
+	logs   *logs.Logs
 	socket string
 	c      *client.Client
 	files  *image.Store
@@ -51,10 +53,6 @@ func resolve(_ context.Context, _ *hardware.Hardware, _ *workflow.Workflow, a *w
 	return a.With, nil
 }
 
-type noLogs struct{}
-
-func (noLogs) Append(workflow.Assignment, []byte) error { return nil }
-
 func (d *daemon) Write(p []byte) (int, error) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -74,10 +72,11 @@ func startWith(t testing.TB, quota int64) *daemon {
 	d.db, err = store.Open(t.Context(), kv, filepath.Join(dir, "seal.key"), store.Options{})
 	d.must(err)
 	log := slog.New(slog.NewTextHandler(d, nil))
+	d.logs = logs.Open(filepath.Join(dir, "logs"))
 	d.e = workflow.NewEngine(workflow.Config{
 		Store: d.db, Templates: d.db.TemplateByName, HardwareByName: d.db.HardwareByName,
 		Resolve: resolve,
-		Logs:    noLogs{}, TokenKey: make([]byte, 32), Now: time.Now, Log: log, Note: func(workflow.Event) {},
+		Logs:    d.logs, TokenKey: make([]byte, 32), Now: time.Now, Log: log, Note: func(workflow.Event) {},
 	})
 	ctx, cancel := context.WithCancel(t.Context())
 	done := make(chan error, 3)
@@ -96,7 +95,7 @@ func startWith(t testing.TB, quota int64) *daemon {
 	d.must(err)
 	t.Cleanup(func() { _ = os.RemoveAll(sdir) })
 	d.socket = filepath.Join(sdir, "s")
-	h := rest.New(rest.Deps{Records: d.db, Engine: d.e, Dry: d.dry, Images: d.images, Version: "test", Now: time.Now, Log: log})
+	h := rest.New(rest.Deps{Records: d.db, Engine: d.e, Logs: d.logs, Dry: d.dry, Images: d.images, Version: "test", Now: time.Now, Log: log})
 	d.listen(h)
 	d.c = client.New(client.Options{Socket: d.socket})
 	t.Cleanup(d.c.Close)

@@ -46,7 +46,7 @@ func largeIndex(db *store.DB, n int) index {
 // BenchmarkLists: what a list of 10,000 machines costs in the handler.
 func BenchmarkLists(b *testing.B) {
 	d := start(b)
-	h := rest.New(rest.Deps{Records: largeIndex(d.db, 10_000), Engine: d.e, Images: d.images, Log: discard()})
+	h := rest.New(rest.Deps{Records: largeIndex(d.db, 10_000), Engine: d.e, Images: d.images, Logs: d.logs, Log: discard()})
 	for _, q := range []string{"limit=100", "limit=100&sort=-since", "selector=rack%3Dr77", "selector=rack+in+(r1,r2),tier!%3Dtest&state=available&limit=100", "q=ser999&limit=100", "limit=1000", ""} {
 		b.Run(q, func(b *testing.B) {
 			b.ReportAllocs()

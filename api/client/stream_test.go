@@ -46,7 +46,7 @@ func (w *watched) WatchEventBatches(ctx context.Context, after uint64) iter.Seq2
 func streams(t testing.TB) (*daemon, *watched, *httptest.Server) {
 	d := start(t)
 	w := &watched{DB: d.db}
-	h := rest.New(rest.Deps{Records: w, Engine: d.e, Images: d.images, Now: time.Now, Log: discard()})
+	h := rest.New(rest.Deps{Records: w, Engine: d.e, Images: d.images, Logs: d.logs, Now: time.Now, Log: discard()})
 	srv := httptest.NewServer(h)
 	t.Cleanup(srv.Close)
 	return d, w, srv

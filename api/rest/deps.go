@@ -17,6 +17,7 @@ type Deps struct {
 	Records Records
 	Engine  Engine
 	Images  Images
+	Logs    Logs
 	Backups Backups
 	// Strangers may be nil: there are none.
 	Strangers Strangers

@@ -129,6 +129,9 @@ func workflowResource(d Deps) *resource[workflow.Workflow] {
 				return nil, err
 			}
 			out := api.Workflow{Workflow: *w.Redacted(t)}
+			if err := addLogSizes(d.Logs, &out.Workflow); err != nil {
+				return nil, err
+			}
 			if p, ok := d.Engine.Progress(w.Meta.Name); ok && !w.Status.State.Ended() {
 				out.Progress = &p
 			}

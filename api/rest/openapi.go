@@ -126,6 +126,15 @@ func (r Route) call() openapi.Call {
 	if one && r.Out != nil {
 		c.Headers = map[string]openapi.Header{"ETag": {Description: "The record's revision, for If-Match.", Schema: &openapi.Schema{Type: "string"}}}
 	}
+	if _, log := r.Out.(logBody); log {
+		number := &openapi.Schema{Type: "integer", Format: "int64"}
+		c.Headers = map[string]openapi.Header{
+			api.LogOffset: {Description: "The byte of the log at which the answer begins; with the bytes of the answer it is the offset to go on from.", Schema: number},
+			api.LogSize:   {Description: "How many bytes the log had when the answer began.", Schema: number},
+		}
+		c.More = "Actions count from 0, as in the status, attempts from 1. It is plain text: what is no UTF-8, control characters and what turns the direction of writing around read as a question mark " +
+			"for each byte, so that offsets are those of the file. An answer begins and ends between characters. A log has 4 MiB at most; its last line says what is missing."
+	}
 	if r.Path == "/events" {
 		c.Out["text/event-stream"] = reflect.TypeFor[openapi.Bytes]()
 		c.More = "With `Accept: text/event-stream` it is a stream of server-sent events: `event` (an Event, with its cursor as id), `progress` " +
@@ -156,6 +165,8 @@ func bodies(v any, media ...string) map[string]reflect.Type {
 	case nil:
 	case blobBody:
 		out["application/octet-stream"] = reflect.TypeFor[openapi.Bytes]()
+	case logBody:
+		out["text/plain"] = reflect.TypeFor[openapi.Bytes]()
 	case mergePatch:
 		out["application/merge-patch+json"] = reflect.TypeOf(v)
 		out[openapi.JSON] = reflect.TypeOf(v)

@@ -21,6 +21,7 @@ import (
 	"github.com/rackstrap/rackstrap/store/image"
 	"github.com/rackstrap/rackstrap/store/image/catalogue"
 	"github.com/rackstrap/rackstrap/store/image/fetch"
+	"github.com/rackstrap/rackstrap/store/logs"
 	"github.com/rackstrap/rackstrap/workflow"
 )
 
@@ -30,6 +31,7 @@ type rig struct {
 	db   *store.DB
 	kv   *bolt.KV
 	e    *workflow.Engine
+	logs *logs.Logs
 	deps rest.Deps
 	url  string // of callers with tokens
 	sock string // of root on the unix socket
@@ -61,10 +63,6 @@ func resolve(_ context.Context, _ *hardware.Hardware, _ *workflow.Workflow, a *w
 	return a.With, nil
 }
 
-type noLogs struct{}
-
-func (noLogs) Append(workflow.Assignment, []byte) error { return nil }
-
 func (g *rig) must(err error) {
 	g.t.Helper()
 	if err != nil {
@@ -88,11 +86,12 @@ func newRigWith(t testing.TB, with func(*rig, *workflow.Config)) *rig {
 	t.Cleanup(func() { _ = kv.Close() })
 	g.db, err = store.Open(t.Context(), kv, filepath.Join(dir, "seal.key"), store.Options{Now: g.now, Leases: kv.Leases()})
 	g.must(err)
+	g.logs = logs.Open(filepath.Join(dir, "logs"))
 	log := slog.New(slog.DiscardHandler)
 	c := workflow.Config{
 		Store: g.db, Templates: g.db.TemplateByName, HardwareByName: g.db.HardwareByName,
 		Resolve: resolve,
-		Logs:    noLogs{}, TokenKey: make([]byte, 32), Now: g.now, Log: log, Note: func(workflow.Event) {},
+		Logs:    g.logs, TokenKey: make([]byte, 32), Now: g.now, Log: log, Note: func(workflow.Event) {},
 	}
 	with(g, &c)
 	e := workflow.NewEngine(c)
@@ -108,7 +107,7 @@ func newRigWith(t testing.TB, with func(*rig, *workflow.Config)) *rig {
 	g.must(err)
 	images := catalogue.New(catalogue.Config{Records: g.db, Files: files, Fetch: f, Now: g.now, Log: log})
 	g.deps = rest.Deps{
-		Records: g.db, Engine: e, Images: images, Tokens: g.db, Audit: g.db.AppendEvent, Note: g.note,
+		Records: g.db, Engine: e, Logs: g.logs, Images: images, Tokens: g.db, Audit: g.db.AppendEvent, Note: g.note,
 		Metrics: http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, "up 1\n") }),
 		Doctor:  func(context.Context) ([]api.DoctorCheck, error) { return []api.DoctorCheck{}, nil },
 		Version: "test", Now: g.now, Log: log,

@@ -64,6 +64,7 @@ func Routes() []Route {
 	routes = append(routes, templateRoutes()...)
 	routes = append(routes, imageRoutes()...)
 	routes = append(routes, ruleRoutes()...)
+	routes = append(routes, logRoutes()...)
 	return append(routes, recordRoutes(api.KindWorkflow, false, workflowListing(), func(s *server) *resource[workflow.Workflow] { return s.workflows })...)
 }
 

@@ -12,6 +12,7 @@ import (
 	"github.com/rackstrap/rackstrap/hardware"
 	"github.com/rackstrap/rackstrap/store"
 	"github.com/rackstrap/rackstrap/store/bolt"
+	"github.com/rackstrap/rackstrap/store/logs"
 	"github.com/rackstrap/rackstrap/workflow"
 )
 
@@ -67,7 +68,7 @@ func newSite(t *testing.T) *site {
 		Resolve: func(_ context.Context, _ *hardware.Hardware, _ *workflow.Workflow, a *workflow.Action) (json.RawMessage, error) {
 			return a.With, nil
 		},
-		Logs: &attemptLogs{dir: t.TempDir()}, Note: func(workflow.Event) {}, TokenKey: make([]byte, 32),
+		Logs: logs.Open(t.TempDir()), Note: func(workflow.Event) {}, TokenKey: make([]byte, 32),
 		Now: time.Now, Log: slog.New(slog.DiscardHandler),
 	})
 	return s

@@ -28,6 +28,7 @@ import (
 	"github.com/rackstrap/rackstrap/store/bolt"
 	"github.com/rackstrap/rackstrap/store/image"
 	"github.com/rackstrap/rackstrap/store/image/catalogue"
+	"github.com/rackstrap/rackstrap/store/logs"
 	"github.com/rackstrap/rackstrap/tftp"
 	"github.com/rackstrap/rackstrap/workflow"
 )
@@ -42,6 +43,7 @@ type appliance struct {
 	blobs    *image.Store
 	images   *catalogue.Manager
 	engine   *workflow.Engine
+	logs     *logs.Logs
 	resolver resolver
 	id       identity
 	assets   *ipxe.Assets
@@ -89,19 +91,15 @@ func newAppliance(ctx context.Context, c config, log *slog.Logger) (_ *appliance
 	if err := addBuiltins(ctx, a.db); err != nil {
 		return nil, err
 	}
-	logs := &attemptLogs{dir: filepath.Join(c.Data, "logs")}
-	all, err := a.db.ListWorkflows(ctx)
-	if err != nil {
-		return nil, err
-	}
-	if err := logs.sweep(all); err != nil {
+	a.logs = logs.Open(filepath.Join(c.Data, "logs"))
+	if err := a.sweepLogs(ctx); err != nil {
 		return nil, err
 	}
 	a.recorder = store.NewRecorder(a.db, log)
 	a.resolver = resolver{image: a.db.ImageByName, seeds: a.seeds()}
 	a.engine = workflow.NewEngine(workflow.Config{
 		Store: meteredEngineStore{a.db, a.meters}, Templates: a.db.TemplateByName, HardwareByName: a.db.HardwareByName,
-		Resolve: a.resolver.resolve, Logs: logs, Note: a.recorder.Note, Machines: a.db.View().Hardware, Subnets: a.db.View().Subnets,
+		Resolve: a.resolver.resolve, Logs: a.logs, Note: a.recorder.Note, Machines: a.db.View().Hardware, Subnets: a.db.View().Subnets,
 		Rules: a.db.View().Rules, Alike: a.db.View().Alike,
 		StopWithin: time.Duration(c.Release.StopWithin),
 		TokenKey:   a.id.tokenKey, Now: time.Now, Log: log, Power: newPower(a.reg),
@@ -188,7 +186,7 @@ func (a *appliance) parts() ([]part, error) {
 		images: func(digest string) (*os.File, error) { return a.blobs.Open(context.Background(), digest) },
 		common: ipxe.ScriptInput{CA: a.id.caSHA256, Consoles: a.c.Worker.Consoles, KernelArgs: a.c.Worker.KernelArgs},
 	}
-	out := []part{{name: "workflow engine", run: a.engine.Run, ready: a.engine.Ready()}, {name: "images", run: a.images.Run}}
+	out := []part{{name: "workflow engine", run: a.engine.Run, ready: a.engine.Ready()}, {name: "images", run: a.images.Run}, {name: "attempt logs", run: a.keepLogs}}
 	add := func(p part, err error) error {
 		out = append(out, p)
 		return err
@@ -218,7 +216,7 @@ func (a *appliance) restPart() (part, error) {
 		return part{}, err
 	}
 	a.api = rest.New(rest.Deps{
-		Records: a.db, Engine: a.engine, Images: a.images, Backups: a, Installation: a.id.installation, Strangers: strangers{a.unknown, a.engine.Strangers, a.db.View()},
+		Records: a.db, Engine: a.engine, Logs: a.logs, Images: a.images, Backups: a, Installation: a.id.installation, Strangers: strangers{a.unknown, a.engine.Strangers, a.db.View()},
 		Dry: a.dry, Tokens: a.db, Audit: a.db.AppendEvent, Note: a.recorder.Note,
 		Count: a.meters.request, Metrics: promhttp.HandlerFor(a.reg, promhttp.HandlerOpts{}), Fingerprint: a.fingerprint,
 		BootFiles: a.bootFiles, BootFileList: a.bootFileList, Revoke: a.revokeLease, Network: a.resolver.static, Sums: a.images.Sum,
