@@ -47,7 +47,7 @@ func TestScripts(t *testing.T) {
 			return nil
 		},
 		Cmds: map[string]func(*testscript.TestScript, bool, []string){
-			"boot": bootCmd, "act": actCmd, "progress": progressCmd, "exits": exitsCmd, "stop": stopCmd, "found": foundCmd, "lend": lendCmd,
+			"boot": bootCmd, "act": actCmd, "says": saysCmd, "progress": progressCmd, "exits": exitsCmd, "stop": stopCmd, "found": foundCmd, "lend": lendCmd,
 		},
 	})
 }

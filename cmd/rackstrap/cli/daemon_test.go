@@ -29,6 +29,7 @@ import (
 	"github.com/rackstrap/rackstrap/store/image"
 	"github.com/rackstrap/rackstrap/store/image/catalogue"
 	"github.com/rackstrap/rackstrap/store/image/fetch"
+	"github.com/rackstrap/rackstrap/store/logs"
 	"github.com/rackstrap/rackstrap/workflow"
 )
 
@@ -39,6 +40,7 @@ type daemon struct {
 	db      *store.DB
 	leases  store.Leases
 	e       *workflow.Engine
+	logs    *logs.Logs
 	socket  string
 	remote  *httptest.Server // for callers with tokens
 	stop    func()
@@ -95,10 +97,6 @@ func resolve(_ context.Context, _ *hardware.Hardware, _ *workflow.Workflow, a *w
 	return a.With, nil
 }
 
-type noLogs struct{}
-
-func (noLogs) Append(workflow.Assignment, []byte) error { return nil }
-
 func newDaemon(env *testscript.Env) (*daemon, error) {
 	d := &daemon{}
 	// not the script's directory: a socket's path has at most 107 bytes
@@ -124,11 +122,12 @@ func newDaemon(env *testscript.Env) (*daemon, error) {
 		return nil, err
 	}
 	log := slog.New(slog.DiscardHandler)
+	d.logs = logs.Open(filepath.Join(dir, "logs"))
 	d.e = workflow.NewEngine(workflow.Config{
 		Store: d.db, Templates: d.db.TemplateByName, HardwareByName: d.db.HardwareByName,
 		Resolve: resolve,
 		Power:   bench{}, Machines: d.db.View().Hardware, Subnets: d.db.View().Subnets, Alike: d.db.View().Alike,
-		Logs: noLogs{}, TokenKey: make([]byte, 32), Now: d.now, Log: log, Note: func(workflow.Event) {},
+		Logs: d.logs, TokenKey: make([]byte, 32), Now: d.now, Log: log, Note: func(workflow.Event) {},
 	})
 	f, err := fetch.New(fetch.Options{})
 	if err != nil {
@@ -149,7 +148,7 @@ func newDaemon(env *testscript.Env) (*daemon, error) {
 	}
 	handler := rest.New(rest.Deps{
 		Tokens: d.db, Audit: d.db.AppendEvent, Revoke: d.revoke,
-		Records: d.db, Engine: d.e, Dry: d.dry, Backups: backups{kv, dir, filepath.Join(dir, "key")}, Images: images, Strangers: unknown{time.Now}, BootFileList: bootFiles, Version: "1.2.3", Now: time.Now, Log: log,
+		Records: d.db, Engine: d.e, Logs: d.logs, Dry: d.dry, Backups: backups{kv, dir, filepath.Join(dir, "key")}, Images: images, Strangers: unknown{time.Now}, BootFileList: bootFiles, Version: "1.2.3", Now: time.Now, Log: log,
 	})
 	d.remote = httptest.NewTLSServer(handler.Remote())
 	srv := &http.Server{
@@ -254,6 +253,13 @@ func actCmd(ts *testscript.TestScript, _ bool, args []string) {
 	d.mu.Unlock()
 	ts.Check(d.session.Report(context.Background(), r))
 	d.take(ts)
+}
+
+// says TEXT: the running attempt writes that line into its log.
+func saysCmd(ts *testscript.TestScript, _ bool, args []string) {
+	d := of(ts)
+	d.take(ts)
+	d.session.Log(d.running, []byte(args[0]+"\n"))
 }
 
 // found NAME FILE [CONFLICT]: discovery made the record, and the facts are those of the

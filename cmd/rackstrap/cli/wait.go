@@ -92,5 +92,9 @@ func ended(w *api.Workflow) error {
 	if w.Status.Message != "" {
 		text += ": " + w.Status.Message
 	}
-	return &failure{exitFailed, "rackstrap timeline " + w.Spec.Hardware, errors.New(text)}
+	hint := "rackstrap timeline " + w.Spec.Hardware
+	if at, err := chooseAttempt(w, "", 0); err == nil && w.Status.Actions[at.action].Attempts[at.attempt-1].LogBytes > 0 {
+		hint = "rackstrap workflow logs " + w.Meta.Name
+	}
+	return &failure{exitFailed, hint, errors.New(text)}
 }

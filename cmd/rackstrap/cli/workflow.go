@@ -20,7 +20,7 @@ func (a *app) workflowCommand() *cobra.Command {
 	r := records[api.Workflow]{a, api.KindWorkflow, func(c *client.Client) *client.Records[api.Workflow] { return c.Workflows }, workflowColumns}
 	cmd := r.command("The runs of templates on machines", "",
 		"  rackstrap workflow create --hardware m1 --template install -p image=debian-12 --wait\n  rackstrap workflow list",
-		a.workflowCreateCommand(), a.workflowCancelCommand(), a.workflowWaitCommand())
+		a.workflowCreateCommand(), a.workflowCancelCommand(), a.workflowWaitCommand(), a.workflowLogsCommand())
 	cmd.Aliases = append(cmd.Aliases, "wf")
 	return cmd
 }
