@@ -8,6 +8,8 @@ import (
 	"net"
 	"net/http"
 	"net/url"
+	"os"
+	"path/filepath"
 	"strconv"
 	"strings"
 	"testing"
@@ -85,6 +87,28 @@ func newControl(t *testing.T, s *stage.Stage) string {
 	// site: mib, rate (bytes a second), cut (the first answer breaks off after so many
 	// bytes): a web server with a disk image, which the appliance reaches.
 	all["site"] = func(_ context.Context, q url.Values) (any, error) { return newSite(t, s.Lab, q) }
+	// scrawl: workflow, action (from 0), attempt (from 1), what (hostile, long or line): bytes
+	// that no worker of ours writes, in the log of an attempt.
+	all["scrawl"] = func(ctx context.Context, q url.Values) (any, error) {
+		w, err := s.API.Workflows.Get(ctx, q.Get("workflow"))
+		if err != nil {
+			return nil, err
+		}
+		action, err := strconv.Atoi(q.Get("action"))
+		if err != nil {
+			return nil, err
+		}
+		attempt, err := strconv.Atoi(q.Get("attempt"))
+		if err != nil {
+			return nil, err
+		}
+		f, err := os.OpenFile(filepath.Join(filepath.Dir(s.Appliance.Config), "data", "logs", w.Meta.UID, fmt.Sprintf("%02d-%03d.log", action, attempt-1)), os.O_WRONLY|os.O_APPEND, 0)
+		if err != nil {
+			return nil, err
+		}
+		_, err = f.WriteString(scrawls()[q.Get("what")])
+		return nil, errors.Join(err, f.Close())
+	}
 	// crowd: n: so many records that no machine stands behind.
 	all["crowd"] = func(ctx context.Context, q url.Values) (any, error) {
 		n, err := strconv.Atoi(q.Get("n"))
@@ -145,6 +169,19 @@ func (d deeds) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 
 // hostileLog is what a worker says that is not ours.
 const hostileLog = "\x1b]0;title\x07\x1b[2J\x1b[31m<script>alert('log')</script><img src=x onerror=alert('log')>"
+
+// scrawls are what may stand in a log.
+func scrawls() map[string]string {
+	var long strings.Builder
+	for i := 0; long.Len() < 4<<20; i++ {
+		fmt.Fprintf(&long, "line %d of many, größer € 𝄞 %s\n", i, strings.Repeat("x", i%100))
+	}
+	return map[string]string{
+		"hostile": hostileLog + "\n\xff\xfe\xc0\x80\xed\xa0\x80 \u202eevil\u2066 \x9b31m\r\x00\nhalf a character: \xe2\x82\n" + strings.Repeat("<img src=x onerror=alert(1)>", 5000) + "\n",
+		"long":    long.String(),
+		"line":    "one line more\n",
+	}
+}
 
 // hostile makes every text that a machine can say of itself one that a careless page would
 // run, or break at.

@@ -11,6 +11,7 @@ import { operator } from "../session.ts";
 import { Badge, Bar, Empty, ProblemBox, Since, State, toneOf } from "../ui/basic.tsx";
 import { LongText } from "../ui/longtext.tsx";
 import { Scroll } from "../ui/scroll.tsx";
+import { AttemptLog } from "./log.tsx";
 
 /** All workflows of a machine, the newest first and open. */
 export function WorkflowPanel({ name, list }: { name: string; list: Live<WorkflowWorkflow[]> }): JSX.Element {
@@ -98,7 +99,7 @@ function OneAction({ workflow, action: a, index, current }: { workflow: string; 
             </thead>
             <tbody>
               {attempts.map((t, i) => (
-                <OneAttempt key={i} number={i + 1} attempt={t} file={`${workflow}-${a.name}-${i + 1}.txt`} />
+                <OneAttempt key={i} workflow={workflow} action={index} number={i + 1} attempt={t} file={`${workflow}-${a.name}-${i + 1}`} />
               ))}
             </tbody>
           </table>
@@ -108,7 +109,7 @@ function OneAction({ workflow, action: a, index, current }: { workflow: string; 
   );
 }
 
-function OneAttempt({ number, attempt: t, file }: { number: number; attempt: Attempt; file: string }): JSX.Element {
+function OneAttempt({ workflow, action, number, attempt: t, file }: { workflow: string; action: number; number: number; attempt: Attempt; file: string }): JSX.Element {
   const took = t.started ? (t.finished ? Date.parse(t.finished) : now.value) - Date.parse(t.started) : 0;
   const r = t.result;
   const figures = [
@@ -119,32 +120,42 @@ function OneAttempt({ number, attempt: t, file }: { number: number; attempt: Att
     r?.checksum,
     r?.compared && `compared with ${r.compared}`,
   ].filter(Boolean);
+  const running = t.state === "running";
   return (
-    <tr>
-      <td class="num">{number}</td>
-      <td>
-        <span class="row">
-          <State of={t.state} />
-          {t.interrupted && (
-            <Badge tone="warn" title="The machine restarted; this uses up no retry">
-              interrupted
-            </Badge>
-          )}
-          {t.permanent && (
-            <Badge tone="bad" title="The worker says that trying again cannot help">
-              for good
-            </Badge>
-          )}
-        </span>
-      </td>
-      <td>
-        <time dateTime={t.started}>{when(t.started)}</time>
-      </td>
-      <td class="num">{duration(took)}</td>
-      <td>
-        {t.message && <LongText text={t.message} file={file} label={`What attempt ${number} said`} />}
-        {figures.length > 0 && <small class="figures">{figures.join(" · ")}</small>}
-      </td>
-    </tr>
+    <>
+      <tr>
+        <td class="num">{number}</td>
+        <td>
+          <span class="row">
+            <State of={t.state} />
+            {t.interrupted && (
+              <Badge tone="warn" title="The machine restarted; this uses up no retry">
+                interrupted
+              </Badge>
+            )}
+            {t.permanent && (
+              <Badge tone="bad" title="The worker says that trying again cannot help">
+                for good
+              </Badge>
+            )}
+          </span>
+        </td>
+        <td>
+          <time dateTime={t.started}>{when(t.started)}</time>
+        </td>
+        <td class="num">{duration(took)}</td>
+        <td>
+          {t.message && <LongText text={t.message} file={`${file}.txt`} label={`What attempt ${number} said`} />}
+          {figures.length > 0 && <small class="figures">{figures.join(" · ")}</small>}
+        </td>
+      </tr>
+      {(running || (t.logBytes ?? 0) > 0) && (
+        <tr class="log">
+          <td colSpan={5}>
+            <AttemptLog place={{ workflow, action, attempt: number }} size={t.logBytes ?? 0} running={running} file={`${file}.log`} />
+          </td>
+        </tr>
+      )}
+    </>
   );
 }
