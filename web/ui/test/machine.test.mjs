@@ -76,6 +76,21 @@ test("what stands in the way is mended where it is told", async (t) => {
   await list.getByText('image "debian-12" is ready').waitFor();
 });
 
+test("what the checklist lacks is mended there", async (t) => {
+  await record("unchecked", { protect: true });
+  await api("operator", "POST", "/hardware/unchecked/hold", { hold: true });
+  const page = await open(t, "operator", { path: "/machines/unchecked?tab=why" });
+  const list = page.getByRole("region", { name: "Checklist" });
+  await list.getByText("not yet").waitFor();
+  await list.getByRole("button", { name: "Take off hold" }).click();
+  await list.getByRole("button", { name: "Take off hold" }).waitFor({ state: "detached" });
+  await eventually("it is off hold", async () => !(await api("viewer", "GET", "/hardware/unchecked")).status.hold);
+  await list.getByText(/spec\.protect/).first().waitFor();
+  await list.getByRole("link", { name: "Edit the record" }).first().click();
+  await page.waitForURL(/tab=edit/);
+  await page.getByRole("button", { name: "Review" }).waitFor();
+});
+
 test("what would be refused is said before it is asked for", async (t) => {
   await record("kept");
   await api("operator", "POST", "/claims", { kind: "Claim", metadata: { name: "kept-claim" }, spec: { owner: "team/kept", hardware: "kept" } });
@@ -128,5 +143,5 @@ test("what is in a machine is shown to scale", async (t) => {
 test("every attempt of a workflow is told with its error", async (t) => {
   const page = await open(t, "viewer", { path: "/machines/r3-u17?tab=workflow" });
   await page.getByText("the simulation's fault").first().waitFor();
-  assert.ok((await page.getByRole("row").filter({ hasText: "the simulation's fault" }).count()) >= 3);
+  await eventually("all attempts are there", async () => (await page.getByRole("row").filter({ hasText: "the simulation's fault" }).count()) >= 3);
 });
