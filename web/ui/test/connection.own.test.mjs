@@ -3,7 +3,7 @@ import assert from "node:assert/strict";
 import test from "node:test";
 import { act, api, open } from "./harness.mjs";
 
-const lost = /ERR_(CONNECTION|EMPTY|SOCKET|INCOMPLETE|HTTP2|NETWORK)|status of 5\d\d/;
+const lost = /ERR_(CONNECTION|EMPTY|SOCKET|INCOMPLETE|HTTP2|NETWORK)|status of 5\d\d|dynamically imported/;
 
 test("a page outlives the daemon, says so, and misses nothing", async (t) => {
   const page = await open(t, "operator", { path: "/machines", mayFail: lost });
@@ -39,4 +39,35 @@ test("what is done while there is no connection fails where it was done", async 
   await page.getByRole("button", { name: "Sign in" }).click();
   await page.getByRole("alert").filter({ hasText: "does not answer" }).waitFor();
   await act("start");
+});
+
+test("an upload that breaks off is sent again; what could not be read is read when the appliance is back", async (t) => {
+  const page = await open(t, "operator", { path: "/images", mayFail: lost });
+  const listed = (name) => page.getByRole("row", { name: new RegExp(`^${name} `) });
+  await listed("debian-12").waitFor();
+  const cdp = await page.context().newCDPSession(page);
+  await cdp.send("Network.enable");
+  const speed = (uploadThroughput) => cdp.send("Network.emulateNetworkConditions", { offline: false, latency: 0, downloadThroughput: -1, uploadThroughput });
+  await speed(256 << 10); // half a minute, in which it breaks
+  const disk = Buffer.alloc(8 << 20);
+  disk[510] = 0x55;
+  disk[511] = 0xaa;
+  await page.getByLabel("File of an image").setInputFiles({ name: "broken.raw", mimeType: "application/octet-stream", buffer: disk });
+  await page.getByRole("dialog").getByLabel("Name").fill("broken-1");
+  await page.getByRole("dialog").getByRole("button", { name: "Upload" }).click();
+  const up = page.getByRole("region", { name: "Upload of broken-1" });
+  await up.getByText(/ left$/).waitFor();
+  await act("kill");
+  await up.getByRole("alert").getByText("The connection was lost").waitFor();
+  await page.getByRole("link", { name: "Networks" }).click();
+  await page.getByRole("alert").getByText("This page could not be fetched").waitFor();
+  await page.getByRole("link", { name: "Images" }).click(); // which is there
+  await page.getByRole("alert").getByText("The appliance does not answer").waitFor();
+  await act("start");
+  await listed("debian-12").waitFor(); // by itself, as it says
+  await speed(-1);
+  await up.getByRole("button", { name: "Send it again" }).click();
+  await listed("broken-1").getByText("ready").waitFor();
+  await page.getByRole("link", { name: "Networks" }).click();
+  await page.getByRole("link", { name: "lan", exact: true }).waitFor();
 });
