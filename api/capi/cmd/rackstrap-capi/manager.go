@@ -113,7 +113,7 @@ func (o *options) run(ctx context.Context) error {
 	}
 	inventory := &appliance.Inventory{}
 	opts := controller.Options{MaxConcurrentReconciles: o.concurrency}
-	machines := &machine.Reconciler{Client: m.GetClient(), Appliances: pool}
+	machines := &machine.Reconciler{Client: m.GetClient(), Appliances: pool, Inventory: inventory}
 	for name, setup := range map[string]func(context.Context, ctrl.Manager, contract.Filter, controller.Options) error{
 		"cluster":     (&cluster.Reconciler{Client: m.GetClient(), Appliances: pool, Inventory: inventory}).Setup,
 		"machine":     machines.Setup,

@@ -2,6 +2,7 @@ package cluster
 
 import (
 	"fmt"
+	"time"
 
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -33,6 +34,17 @@ func sum(obj *infrav1.RackstrapCluster, owner *clusterv1.Cluster) summary {
 		}
 	}
 	return summary{metav1.ConditionTrue, clusterv1.ReadyReason, ""}
+}
+
+// notice is how long before its end a token is spoken of.
+const notice = 14 * 24 * time.Hour
+
+// ends says that a token ends soon; empty where it does not.
+func ends(who *api.WhoAmI, app *appliance.Appliance, now time.Time) string {
+	if who.Expires.IsZero() || who.Expires.Sub(now) > notice {
+		return ""
+	}
+	return fmt.Sprintf("the token in the Secret %s ends on %s (make another, and put it there: rackstrap token create NAME --role claimer --owner-prefix %s)", app.Secret, who.Expires.UTC().Format(time.DateOnly), app.OwnerPrefix)
 }
 
 // unfit says why a token cannot serve the clusters of a Secret; empty where it can.

@@ -137,7 +137,7 @@ func (r *Reconciler) ask(ctx context.Context, obj *infrav1.RackstrapCluster) err
 		}
 		d = divide(&obj.Spec.FailureDomains, hw)
 	}
-	contract.Set(obj, infrav1.ApplianceReachableCondition, metav1.ConditionTrue, infrav1.ApplianceReachableReason, "")
+	contract.Set(obj, infrav1.ApplianceReachableCondition, metav1.ConditionTrue, infrav1.ApplianceReachableReason, ends(&who, app, time.Now()))
 	obj.Status.FailureDomains = d.list
 	d.tell(obj)
 	return nil

@@ -31,7 +31,7 @@ func (l *live) leadsTo(connection map[string]string, machine string) {
 	l.must(l.Get("default", suite.Secret, s))
 	s.Data, s.StringData = nil, connection
 	l.must(l.Client.Update(l.Context(), s))
-	l.Kubectl("annotate", "--overwrite", "rackstrapmachine", machine, "test.example/leads-to="+strings.TrimPrefix(connection["url"], "https://"))
+	l.Kubectl("annotate", "--overwrite", "rackstrapmachine", machine, "test.example/leads-to="+s.ResourceVersion)
 }
 
 // says waits until Ready says the text, with the reason.

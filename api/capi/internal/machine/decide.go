@@ -237,7 +237,7 @@ func lost(v *view) string {
 	case c == nil && v.seen.elsewhere != "":
 		return fmt.Sprintf("The Secret %s leads to the installation %s, and the claim %s is of another one, %s; put that one's url and token back into it", v.object.Spec.Appliance.SecretRef.Name, v.seen.elsewhere, id, installation(v.object))
 	case c == nil:
-		return fmt.Sprintf("The appliance does not know the claim %s; was it restored from an older backup?", id)
+		return fmt.Sprintf("The appliance does not know the claim %s, or its token may not see it; was the token in the Secret changed, or the appliance restored from an older backup?", id)
 	case !c.Status.Ended.IsZero():
 		return fmt.Sprintf("The claim %s of Hardware %s was ended in the appliance (see: rackstrap timeline %s)", id, c.Status.Hardware, c.Status.Hardware)
 	case h == nil:

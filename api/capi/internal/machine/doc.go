@@ -32,6 +32,10 @@
 //	claimed again after a restore of an older backup
 //	                                        TestOutOfABackup
 //	failures that no health check sees      TestContractFailuresAreConditions, suite.TestFailedInstallIsRemediated
+//	a token that changes, ends, or is another tenant's
+//	                                        TestTokenOfTheSecretChanges
+//	a record that is taken away, a namespace that is deleted at once
+//	                                        TestHardwareIsTakenAway, TestNamespaceIsDeleted
 //	a write for each step of progress       TestProgressIsNoWrite
 //	bootstrap data in an object or event    TestContractOneLife
 //	meta-data that says another machine     TestProvision

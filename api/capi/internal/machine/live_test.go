@@ -37,7 +37,7 @@ func start(t *testing.T, o suite.Options) *live {
 func (l *live) cluster(name string) {
 	l.Helper()
 	l.make("default", name, nil)
-	l.provisioned(name)
+	l.provisioned("default", name)
 }
 
 // make makes a Cluster and its RackstrapCluster, with more labels.
@@ -63,11 +63,11 @@ spec:
 }
 
 // provisioned waits for the RackstrapCluster, and tells its Cluster so.
-func (l *live) provisioned(name string) {
+func (l *live) provisioned(namespace, name string) {
 	l.Helper()
 	l.Eventually("the RackstrapCluster is ready", func() error {
 		infra := new(infrav1.RackstrapCluster)
-		if err := l.Get("default", name, infra); err != nil {
+		if err := l.Get(namespace, name, infra); err != nil {
 			return err
 		}
 		if !ptr.Deref(infra.Status.Initialization.Provisioned, false) {
@@ -76,7 +76,7 @@ func (l *live) provisioned(name string) {
 		return nil
 	})
 	c := new(clusterv1.Cluster)
-	l.must(l.Get("default", name, c))
+	l.must(l.Get(namespace, name, c))
 	c.Status.Initialization.InfrastructureProvisioned = ptr.To(true)
 	l.must(l.Client.Status().Update(l.Context(), c))
 }
@@ -88,26 +88,31 @@ func (l *live) must(err error) {
 	}
 }
 
-// machine makes a Machine with its bootstrap data and its RackstrapMachine.
+// machine makes a Machine of c1 with its bootstrap data and its RackstrapMachine.
 func (l *live) machine(name string, change func(m *clusterv1.Machine, o *infrav1.RackstrapMachine)) {
+	l.Helper()
+	l.machineIn("default", name, change)
+}
+
+func (l *live) machineIn(namespace, name string, change func(m *clusterv1.Machine, o *infrav1.RackstrapMachine)) {
 	l.Helper()
 	ctx := l.Context()
 	labels := map[string]string{clusterv1.ClusterNameLabel: "c1", clusterv1.MachineDeploymentNameLabel: "md"}
 	l.must(l.Client.Create(ctx, &corev1.Secret{
-		ObjectMeta: metav1.ObjectMeta{Name: name + "-data", Namespace: "default", Labels: map[string]string{contract.MoveLabel: ""}}, Type: "cluster.x-k8s.io/secret",
+		ObjectMeta: metav1.ObjectMeta{Name: name + "-data", Namespace: namespace, Labels: map[string]string{contract.MoveLabel: ""}}, Type: "cluster.x-k8s.io/secret",
 		StringData: map[string]string{"value": "## template: jinja\n#cloud-config\nruncmd: [echo t0ken-of-" + name + "]\n", "format": "cloud-config"},
 	}))
 	c := new(clusterv1.Cluster)
-	l.must(l.Get("default", "c1", c))
+	l.must(l.Get(namespace, "c1", c))
 	m := &clusterv1.Machine{ObjectMeta: metav1.ObjectMeta{
-		Name: name, Namespace: "default", Labels: labels,
+		Name: name, Namespace: namespace, Labels: labels,
 		OwnerReferences: []metav1.OwnerReference{{APIVersion: clusterv1.GroupVersion.String(), Kind: "Cluster", Name: c.Name, UID: c.UID}},
 	}}
 	m.Spec = clusterv1.MachineSpec{
 		ClusterName: "c1", Version: suite.KubernetesVersion, Bootstrap: clusterv1.Bootstrap{DataSecretName: ptr.To(name + "-data")},
 		InfrastructureRef: clusterv1.ContractVersionedObjectReference{APIGroup: infrav1.Group, Kind: "RackstrapMachine", Name: name},
 	}
-	o := &infrav1.RackstrapMachine{ObjectMeta: metav1.ObjectMeta{Name: name, Namespace: "default", Labels: labels}}
+	o := &infrav1.RackstrapMachine{ObjectMeta: metav1.ObjectMeta{Name: name, Namespace: namespace, Labels: labels}}
 	o.Spec.Image.Name = suite.Image
 	if change != nil {
 		change(m, o)

@@ -43,6 +43,7 @@ const (
 type Reconciler struct {
 	client.Client
 	Appliances *appliance.Pool
+	Inventory  *appliance.Inventory
 
 	// live reads what a cache may not show yet.
 	live     client.Reader

@@ -64,7 +64,7 @@ func TestWatchFilter(t *testing.T) {
 	label := func(value string) map[string]string { return map[string]string{clusterv1.WatchLabel: value} }
 	l.StartProviderAs("a", "--watch-filter=a")
 	l.make("default", "c1", label("a"))
-	l.provisioned("c1")
+	l.provisioned("default", "c1")
 	l.make("default", "c2", label("b"))
 	for name, value := range map[string]string{"wa": "a", "wb": "b", "none": ""} {
 		l.machine(name, func(m *clusterv1.Machine, o *infrav1.RackstrapMachine) {
@@ -139,7 +139,7 @@ func TestNamespaces(t *testing.T) {
 	l.Eventually("the cluster there is ready", there)
 	l.must(l.untouched("default", "c1", new(infrav1.RackstrapCluster)))
 	l.StartProviderAs("here", "--namespace=default")
-	l.provisioned("c1")
+	l.provisioned("default", "c1")
 	l.machine("w1", nil)
 	l.ready("w1", clusterv1.ReadyReason)
 	l.must(l.Plane.Kill("here"))

@@ -2,12 +2,15 @@ package machine
 
 import (
 	"context"
+	"slices"
 	"sync"
+	"time"
 
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	rackstrap "github.com/rackstrap/rackstrap/api/client"
+	"github.com/rackstrap/rackstrap/hardware"
 )
 
 // spreading lets claims that look at each other's machines be made one after the other.
@@ -36,6 +39,10 @@ func (s *spreading) turn(ctx context.Context, secret client.ObjectKey) (done fun
 		return nil, ctx.Err()
 	}
 }
+
+// known is how old the labels may be that machines are kept apart by: whoever asks for
+// each machine of the group asks the square of them all while a group grows.
+const known = 5 * time.Minute
 
 // beside counts the machines of the same group by their value of the label of
 // spec.spread. done is called when the claim was made.
@@ -68,19 +75,29 @@ func (w *work) beside(ctx, asking context.Context) (count map[string]int, done f
 	if err != nil {
 		return nil, nil, err
 	}
-	count = map[string]int{}
+	claims = slices.DeleteFunc(claims, func(c hardware.Claim) bool { return !owners[c.Spec.Owner] })
+	if len(claims) == 0 {
+		return nil, end, nil
+	}
+	all, err := w.Inventory.Hardware(asking, w.app, known)
+	if err != nil {
+		return nil, nil, err
+	}
+	return besides(claims, all, label), end, nil
+}
+
+// besides counts claims by their machines' value of a label. A machine that all has no
+// record of, being newer, counts for nothing: it is a matter of preference only.
+func besides(claims []hardware.Claim, all []hardware.Hardware, label string) map[string]int {
+	value := map[string]string{}
+	for i := range all {
+		value[all[i].Meta.UID] = labelOf(&all[i], label)
+	}
+	count := map[string]int{}
 	for i := range claims {
-		c := &claims[i]
-		if !owners[c.Spec.Owner] {
-			continue
-		}
-		h, err := found(w.app.Hardware.Get(asking, c.Status.Hardware))
-		if err != nil {
-			return nil, nil, err
-		}
-		if h != nil {
-			count[labelOf(h, label)]++
+		if v, ok := value[claims[i].Status.UID]; ok {
+			count[v]++
 		}
 	}
-	return count, end, nil
+	return count
 }

@@ -218,7 +218,7 @@ func TestMoveAtEveryStage(t *testing.T) {
 		t.Errorf("claims %q, were %q", now, claims)
 	}
 	x.live = to
-	x.provisioned("c1")
+	x.provisioned("default", "c1")
 	x.ready("steady", clusterv1.ReadyReason)
 	x.ready("installing", infrav1.InstallingReason)
 	x.ready("waiting", infrav1.NoHardwareFitsReason)
