@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -174,6 +175,54 @@ func TestRefusedAreTrimmed(t *testing.T) {
 		}
 		if _, err := db.ClaimByID(t.Context(), "loud-00000"); !errors.Is(err, workflow.ErrNotFound) {
 			t.Errorf("the oldest of the one who has most is still there, %v", err)
+		}
+	})
+}
+
+// counts is a KV that counts how often the workflows are read.
+type counts struct {
+	*memory
+	read atomic.Int64
+}
+
+func (c *counts) List(ctx context.Context, r Range) (Page, error) {
+	if r.Prefix == prefixWorkflow {
+		c.read.Add(1)
+	}
+	return c.memory.List(ctx, r)
+}
+
+// TestClaimsAreTrimmedAlone: whoever ends claims in a loop does not have every workflow
+// read each time.
+func TestClaimsAreTrimmedAlone(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		kv := &counts{memory: newMemory()}
+		db, err := New(t.Context(), kv, testSeal(1), Options{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		ctx, cancel := context.WithCancel(t.Context())
+		defer cancel()
+		kv.read.Store(0)
+		go db.trimLoop(ctx)
+		for round := range 5 {
+			for n := range trimClaimsAfter {
+				if _, err := db.RefuseClaim(t.Context(), fmt.Sprintf("c-%d-%04d", round, n), "loud/x"); err != nil {
+					t.Fatal(err)
+				}
+			}
+			time.Sleep(2 * trimEvery)
+		}
+		if n := kv.read.Load(); n != 1 {
+			t.Errorf("the workflows are read %d times while 2,500 claims end, want once", n)
+		}
+		if all, err := db.ListClaims(t.Context()); err != nil || len(all) != maxRefused {
+			t.Errorf("%d claims are left, wanted %d, %v", len(all), maxRefused, err)
+		}
+		time.Sleep(trimEndedEvery)
+		if n := kv.read.Load(); n != 2 {
+			t.Errorf("an hour later they are read %d times, want twice", n)
 		}
 	})
 }

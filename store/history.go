@@ -15,14 +15,20 @@ const (
 	keepInstalls = 90 * 24 * time.Hour
 	// maxInstalls bounds them, at some 200 bytes each.
 	maxInstalls = 50_000
+	// readAgain is the pause after a read that failed, doubled up to readAgainMax.
+	readAgain    = time.Second
+	readAgainMax = time.Minute
 )
 
 // history are the installs that ended. It is read from the store when it is asked for
-// first, and kept up by what is committed here from then on.
+// first, and kept up by what is committed here from then on. A read that fails is begun
+// again by who asks after a pause.
 type history struct {
 	mu       sync.Mutex
-	begun    bool
-	done     chan struct{} // closed when all is read
+	reading  chan struct{} // closed when the read that goes on is over; nil: none was begun
+	whole    bool          // all is read
+	failures int           // reads in a row
+	again    time.Time     // when the next may begin
 	installs map[string]workflow.Install
 }
 
@@ -62,37 +68,52 @@ func (h *history) sorted(since time.Time) []workflow.Install {
 
 // Installs are the installs that ended since a time, the oldest first, from memory: of
 // the last 90 days, and 50,000 at most. The first time they are read from the store;
-// whole is false where ctx ended before that was done.
+// whole is false where ctx ended before that was done, or the store did not answer.
 func (db *DB) Installs(ctx context.Context, since time.Time) (_ []workflow.Install, whole bool) {
 	h := &db.history
 	h.mu.Lock()
-	if !h.begun {
-		h.begun, h.done = true, make(chan struct{})
-		go db.readInstalls(context.WithoutCancel(ctx), h.done)
+	if h.reading == nil && !db.opts.Now().Before(h.again) {
+		h.reading = make(chan struct{})
+		go db.readInstalls(context.WithoutCancel(ctx), h.reading)
 	}
-	done := h.done
+	reading := h.reading
 	h.mu.Unlock()
-	select {
-	case <-done:
-		whole = true
-	case <-ctx.Done():
+	if reading != nil {
+		select {
+		case <-reading:
+		case <-ctx.Done():
+		}
 	}
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	return h.sorted(since), whole
+	return h.sorted(since), h.whole
 }
 
+// readInstalls reads those of the past. One that cannot be read is left out: it would
+// not be better the next time.
 func (db *DB) readInstalls(ctx context.Context, done chan<- struct{}) {
-	defer close(done)
-	now := db.opts.Now()
+	h, now := &db.history, db.opts.Now()
+	left := 0
 	err := db.each(ctx, Range{Prefix: prefixWorkflow}, func(e Entry) error {
 		w, err := workflows().read(db, e)
-		if err == nil {
-			db.history.ended(w, now)
+		if err != nil {
+			if left++; left == 1 {
+				db.opts.Log.Warn("an install of the past is not told of", "err", err)
+			}
+			return nil
 		}
-		return err
+		h.ended(w, now)
+		return nil
 	})
-	if err != nil {
-		db.opts.Log.Warn("installs of the past are not all told of", "err", err)
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	defer close(done)
+	if err == nil {
+		h.whole = true
+		return
 	}
+	pause := min(readAgain<<min(h.failures, 8), readAgainMax)
+	h.reading, h.again = nil, db.opts.Now().Add(pause)
+	h.failures++
+	db.opts.Log.Warn("the installs of the past are not read; tried again", "err", err, "pause", pause)
 }

@@ -2,7 +2,6 @@ package store
 
 import (
 	"context"
-	"errors"
 	"strings"
 	"time"
 
@@ -10,10 +9,11 @@ import (
 )
 
 // trimEvery is how often it is looked whether enough events came to trim, or enough
-// claims ended; trimClaimsEvery how often claims are looked at that ended long ago.
+// claims ended; trimEndedEvery how often claims and workflows are looked at that ended
+// long ago. Only claims have to be trimmed before that: an owner can end them in a loop.
 const (
-	trimEvery       = 10 * time.Second
-	trimClaimsEvery = time.Hour
+	trimEvery      = 10 * time.Second
+	trimEndedEvery = time.Hour
 )
 
 // trimLoop trims when a twentieth of the bound was written since last time, and
@@ -22,15 +22,22 @@ func (db *DB) trimLoop(ctx context.Context) {
 	db.written.Add(int64(db.opts.MaxEvents))
 	tick := time.NewTicker(trimEvery)
 	defer tick.Stop()
-	var claims time.Time
+	var claims, workflows time.Time
 	for {
 		n, now := db.ended.Load(), db.opts.Now()
-		if now.Sub(claims) >= trimClaimsEvery || n >= trimClaimsAfter {
-			if err := errors.Join(db.trimClaims(ctx), db.trimWorkflows(ctx)); err != nil && ctx.Err() == nil {
-				db.opts.Log.Warn("claims and workflows that ended are not trimmed", "err", err)
+		if now.Sub(claims) >= trimEndedEvery || n >= trimClaimsAfter {
+			if err := db.trimClaims(ctx); err != nil && ctx.Err() == nil {
+				db.opts.Log.Warn("claims that ended are not trimmed", "err", err)
 			} else {
 				claims = now
 				db.ended.Add(-n)
+			}
+		}
+		if now.Sub(workflows) >= trimEndedEvery {
+			if err := db.trimWorkflows(ctx); err != nil && ctx.Err() == nil {
+				db.opts.Log.Warn("workflows that ended are not trimmed", "err", err)
+			} else {
+				workflows = now
 			}
 		}
 		if n := db.written.Load(); n > int64(db.opts.MaxEvents)/20 {

@@ -47,7 +47,7 @@ func Timeline(machine string, events []workflow.Event, now time.Time) api.Timeli
 	out := api.Timeline{Hardware: machine, Boots: []api.BootTimeline{}}
 	events = slices.Clone(events)
 	// ids of one moment sort as the events came
-	slices.SortStableFunc(events, func(a, b workflow.Event) int { return cmp.Or(a.First.Compare(b.First), cmp.Compare(a.ID, b.ID)) })
+	slices.SortStableFunc(events, func(a, b workflow.Event) int { return cmp.Or(came(&a).Compare(came(&b)), cmp.Compare(a.ID, b.ID)) })
 	boots := map[string]int{}
 	current := -1
 	for _, e := range events {
@@ -58,7 +58,7 @@ func Timeline(machine string, events []workflow.Event, now time.Time) api.Timeli
 		case !known:
 			i = len(out.Boots)
 			boots[e.Boot] = i
-			b := api.BootTimeline{Boot: e.Boot, Started: e.First}
+			b := api.BootTimeline{Boot: e.Boot, Started: came(&e)}
 			if current >= 0 {
 				switchedOn(&out.Boots[current], &b)
 			}
@@ -72,12 +72,21 @@ func Timeline(machine string, events []workflow.Event, now time.Time) api.Timeli
 	for i := range out.Boots {
 		b, last := &out.Boots[i], i == len(out.Boots)-1
 		for j := range b.Lines {
-			b.Lines[j].At = hardware.Duration(b.Lines[j].First.Sub(b.Started))
+			b.Lines[j].At = hardware.Duration(came(&b.Lines[j].Event.Event).Sub(b.Started))
 		}
 		b.Split = split(*b, last, now)
 		b.Ended, b.Fix = endedWithout(*b, last)
 	}
 	return out
+}
+
+// came is when an event began to matter: a controller answers when it is done, and the
+// machine may have asked for its address by then.
+func came(e *workflow.Event) time.Time {
+	if e.Boot == "" && workflow.SwitchesOn(e) {
+		return e.First.Add(-time.Duration(e.Took))
+	}
+	return e.First
 }
 
 // switchedOn moves what switched the machine on, and what happened meanwhile, from
@@ -87,7 +96,7 @@ func switchedOn(was, is *api.BootTimeline) {
 	begun := was.Boot == ""
 	for i, l := range was.Lines {
 		begun = begun || l.Event.Event.Boot != "" // what came before switched that one on
-		if begun && l.Event.Event.Boot == "" && workflow.SwitchesOn(&l.Event.Event) && is.Started.Sub(l.First) <= bySwitch {
+		if begun && l.Event.Event.Boot == "" && workflow.SwitchesOn(&l.Event.Event) && is.Started.Sub(came(&l.Event.Event)) <= bySwitch {
 			from = i
 		}
 	}
@@ -102,7 +111,7 @@ func switchedOn(was, is *api.BootTimeline) {
 			left = append(left, l)
 		}
 	}
-	was.Lines, is.Started = left, is.Lines[0].First
+	was.Lines, is.Started = left, came(&is.Lines[0].Event.Event)
 }
 
 // endedWithout says why a boot that was on its way to a worker ended without one, and

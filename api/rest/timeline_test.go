@@ -175,3 +175,38 @@ func TestTimelineOfARestart(t *testing.T) {
 		t.Errorf("%+v", last)
 	}
 }
+
+// TestTimelineOfASlowController: it answers when the machine has asked for its address
+// already, and what switched that boot on did not switch on the next one.
+func TestTimelineOfASlowController(t *testing.T) {
+	t.Parallel()
+	at := time.Date(2026, 11, 21, 3, 0, 0, 0, time.UTC)
+	ev := func(s int, boot string, r hardware.Reason) workflow.Event {
+		return workflow.Event{ID: fmt.Sprintf("%03d", s), First: at.Add(time.Duration(s) * time.Second), Boot: boot, Reason: r}
+	}
+	power := ev(20, "", hardware.ReasonPowerDone)
+	power.Detail, power.Took = "cycle, next boot from network", hardware.Duration(18*time.Second)
+	got := Timeline("m1", []workflow.Event{
+		ev(0, "", hardware.ReasonWorkflowCreated),
+		ev(12, "B1", hardware.ReasonBootStarted), power, ev(22, "B1", hardware.ReasonWorkerConnected), ev(30, "B1", hardware.ReasonWorkflowSucceeded),
+		ev(32, "B2", hardware.ReasonBootStarted), ev(33, "B2", hardware.ReasonSentToDisk),
+	}, at.Add(time.Hour))
+	var b strings.Builder
+	for _, boot := range got.Boots {
+		fmt.Fprintf(&b, "%q from %d:", boot.Boot, int(boot.Started.Sub(at).Seconds()))
+		for _, l := range boot.Lines {
+			fmt.Fprintf(&b, " +%d %s", int(time.Duration(l.At).Seconds()), l.Reason)
+		}
+		for _, s := range boot.Split {
+			fmt.Fprintf(&b, ", %s %v", s.Name, time.Duration(s.Took))
+		}
+		b.WriteString("\n")
+	}
+	want := `"" from 0: +0 workflow-created
+"B1" from 2: +0 power-done +10 boot-started +20 worker-connected +28 workflow-succeeded, power on 10s, worker start 10s
+"B2" from 32: +0 boot-started +1 sent-to-disk
+`
+	if b.String() != want {
+		t.Errorf("got\n%s\nwant\n%s", b.String(), want)
+	}
+}
