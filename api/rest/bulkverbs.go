@@ -5,8 +5,10 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"sync"
 
 	"github.com/rackstrap/rackstrap/api"
+	"github.com/rackstrap/rackstrap/api/document"
 	"github.com/rackstrap/rackstrap/hardware"
 	"github.com/rackstrap/rackstrap/workflow"
 )
@@ -54,19 +56,7 @@ func bulkVerbs() map[string]bulkVerb {
 		"inspect": bulkOf(func(ctx context.Context, s *server, h *hardware.Hardware, _ struct{}) (did, error) {
 			return s.bulkWorkflow(ctx, "", inspectSpec(h))
 		}),
-		"provision": bulkOf(func(ctx context.Context, s *server, h *hardware.Hardware, o api.Provision) (did, error) {
-			if o.Name != "" {
-				return did{}, badRequest("leave it out: each machine's workflow gets a name of its own", "options.name is for one machine")
-			}
-			if o.DryRun {
-				return did{}, badRequest("ask with ?dryRun=true", "options.dryRun is for one machine")
-			}
-			spec, err := provisionSpec(h, o)
-			if err != nil {
-				return did{}, err
-			}
-			return s.bulkWorkflow(ctx, "", spec)
-		}),
+		"provision": bulkProvision,
 		"power": bulkOf(func(ctx context.Context, s *server, h *hardware.Hardware, o api.Power) (did, error) {
 			if err := checkPower(o); err != nil {
 				return did{}, err
@@ -78,6 +68,32 @@ func bulkVerbs() map[string]bulkVerb {
 			return did{outcome: api.OutcomeDone, detail: out.Message}, nil
 		}),
 	}
+}
+
+// bulkProvision installs what the request says on each machine. A list of checksums is
+// read once, of the image that all get.
+func bulkProvision(options *document.Node) (bulkDo, error) {
+	var once sync.Once
+	var sum string
+	var wrong error
+	return bulkOf(func(ctx context.Context, s *server, h *hardware.Hardware, o api.Provision) (did, error) {
+		if o.Name != "" {
+			return did{}, badRequest("leave it out: each machine's workflow gets a name of its own", "options.name is for one machine")
+		}
+		if o.DryRun {
+			return did{}, badRequest("ask with ?dryRun=true", "options.dryRun is for one machine")
+		}
+		once.Do(func() { wrong = s.provisionChecksum(ctx, &o); sum = o.Checksum })
+		if wrong != nil {
+			return did{}, wrong
+		}
+		o.Checksum = sum
+		spec, err := s.provisionFor(ctx, h, &o)
+		if err != nil {
+			return did{}, err
+		}
+		return s.bulkWorkflow(ctx, "", spec)
+	})(options)
 }
 
 func (s *server) bulkHold(ctx context.Context, h *hardware.Hardware, hold bool) (did, error) {

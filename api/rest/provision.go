@@ -38,16 +38,7 @@ func (s *server) provision(w http.ResponseWriter, r *http.Request) error {
 		return err
 	}
 	in.Claim = boundTo(r.Context(), h, in.Claim)
-	if err := on.provisionImage(r.Context(), h, &in); err != nil {
-		return err
-	}
-	if err := on.provisionChecksum(r.Context(), &in); err != nil {
-		return err
-	}
-	if err := s.staticNetwork(h, &in); err != nil {
-		return err
-	}
-	spec, err := provisionSpec(h, in)
+	spec, err := on.provisionFor(r.Context(), h, &in)
 	if err != nil {
 		return err
 	}
@@ -74,6 +65,22 @@ func (s *server) provision(w http.ResponseWriter, r *http.Request) error {
 		}
 	}
 	return writeJSON(w, status, answer)
+}
+
+// provisionFor makes the workflow of a request for one machine, of one or of many: with
+// the image that it looks for, what a list of checksums says of it, and the network that
+// is made from the record. It writes those into in. *hardware.Invalid.
+func (s *server) provisionFor(ctx context.Context, h *hardware.Hardware, in *api.Provision) (workflow.WorkflowSpec, error) {
+	if err := s.provisionImage(ctx, h, in); err != nil {
+		return workflow.WorkflowSpec{}, err
+	}
+	if err := s.provisionChecksum(ctx, in); err != nil {
+		return workflow.WorkflowSpec{}, err
+	}
+	if err := s.staticNetwork(h, in); err != nil {
+		return workflow.WorkflowSpec{}, err
+	}
+	return provisionSpec(h, *in)
 }
 
 // provisionChecks is what speaks against an install that nothing refuses.

@@ -7,7 +7,9 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"regexp"
+	"slices"
 	"strings"
+	"sync/atomic"
 	"testing"
 
 	"github.com/rackstrap/rackstrap/api"
@@ -125,6 +127,66 @@ func TestProvisionChecksumList(t *testing.T) {
 		t.Errorf("uid %q, then %q", uid, again)
 	}
 	ask(srv.URL, strings.Replace(one, "node.raw", "other.raw", 1), 409, "other values")
+}
+
+// Many machines are installed as one is: each with the image of its architecture, a list
+// of checksums is read once, and the network is made from each record.
+func TestBulkProvision(t *testing.T) {
+	t.Parallel()
+	g := newRig(t)
+	g.machine(1, "m1", "rack=r1")
+	g.machine(2, "m2", "rack=r1")
+	h, err := g.db.HardwareByName(t.Context(), "m2")
+	g.must(err)
+	h.Spec.Arch = "arm64"
+	g.must(g.db.UpdateHardware(t.Context(), h))
+	for _, arch := range []string{"amd64", "arm64"} {
+		g.must(g.db.CreateImage(t.Context(), &workflow.Image{Meta: hardware.Meta{Name: "debian-12-" + arch}, Spec: workflow.ImageSpec{
+			URL: "https://images.example/12-" + arch, Direct: true, OS: "debian", OSVersion: "12", Arch: arch,
+		}}))
+	}
+	g.must(g.db.CreateTemplate(t.Context(), &workflow.Template{Meta: hardware.Meta{Name: "install"}, Spec: workflow.TemplateSpec{
+		Parameters: []workflow.Parameter{{Name: "image"}, {Name: "checksum", Default: ""}},
+		Actions:    []workflow.ActionSpec{{Name: "write", Kind: workflow.KindImageWrite, With: map[string]any{"image": "${image}", "checksum": "${checksum}"}}},
+	}}))
+	var read atomic.Int32
+	says := "sha256:" + strings.Repeat("a", 64)
+	deps := g.deps
+	deps.Sums = func(context.Context, string, string) (string, error) {
+		read.Add(1)
+		return says, nil
+	}
+	srv := httptest.NewServer(rest.New(deps))
+	defer srv.Close()
+	bulk := func(options string, wants ...string) {
+		t.Helper()
+		status, text := g.ask(srv.URL, "POST", api.Base+"/bulk", "", `{"verb":"provision","all":true,"confirm":2,"options":`+options+`}`)
+		if status != http.StatusOK {
+			t.Fatalf("%d %s", status, text)
+		}
+		all, err := g.db.ListWorkflows(t.Context())
+		g.must(err)
+		var got []string
+		for _, w := range all {
+			got = append(got, fmt.Sprint(w.Spec.Hardware, " ", w.Spec.Params))
+			w.Status.State = workflow.StateCancelled
+			m, err := g.db.Machine(t.Context(), w.Status.HardwareUID)
+			g.must(err)
+			m.Status.State, m.Status.Workflow = hardware.StateAvailable, ""
+			g.must(g.db.Commit(t.Context(), &workflow.Change{Machine: m, Workflow: w}))
+			g.must(g.db.DeleteWorkflow(t.Context(), w.Meta.Name, 0))
+		}
+		slices.Sort(got)
+		if !slices.Equal(got, wants) {
+			t.Errorf("%s: %q, want %q", options, got, wants)
+		}
+	}
+	bulk(`{"os":"debian","osVersion":"12"}`, "m1 map[image:debian-12-amd64]", "m2 map[image:debian-12-arm64]")
+	const url = "https://images.example/node.raw.zst"
+	bulk(`{"image":"`+url+`","checksum":"https://images.example/SUMS"}`, "m1 map[checksum:"+says+" image:"+url+"]", "m2 map[checksum:"+says+" image:"+url+"]")
+	if n := read.Load(); n != 1 {
+		t.Errorf("the list is read %d times", n)
+	}
 }
 
 // A name is one install, however far it is.

@@ -89,13 +89,21 @@ func recordRoutes[T any](k api.Kind, replace bool, l listing[T], of func(*server
 		return rs.serveList(s, l, w, r)
 	}
 	var record T
+	var shown any = record // what is read has more than what is written
+	var rows any = api.List[T]{}
+	switch k {
+	case api.KindWorkflow:
+		shown, rows = api.Workflow{}, api.List[api.Workflow]{}
+	case api.KindImage:
+		shown, rows = api.Image{}, api.List[api.Image]{}
+	}
 	// what claims and provision name; networks and rules are none of a claimer's business
 	claimer := k != api.KindSubnet && k != api.KindRule
 	all, one, word := "/"+k.Path(), "/"+k.Path()+"/{name}", k.Word()
 	routes := []Route{
-		{Method: http.MethodGet, Path: all, Does: "List every " + word + ", filtered, sorted and in pages", Role: RoleViewer, Claimer: claimer, Out: api.List[T]{}, Query: l.params(), handle: with(list)},
-		{Method: http.MethodPost, Path: all, Does: "Create a " + word, Role: RoleOperator, In: record, Out: record, Status: http.StatusCreated, Query: []string{"dryRun"}, handle: change((*resource[T]).serveCreate)},
-		{Method: http.MethodGet, Path: one, Does: "Read a " + word, Role: RoleViewer, Claimer: claimer, Out: record, handle: with((*resource[T]).serveGet)},
+		{Method: http.MethodGet, Path: all, Does: "List every " + word + ", filtered, sorted and in pages", Role: RoleViewer, Claimer: claimer, Out: rows, Query: l.params(), handle: with(list)},
+		{Method: http.MethodPost, Path: all, Does: "Create a " + word, Role: RoleOperator, In: record, Out: shown, Status: http.StatusCreated, Query: []string{"dryRun"}, handle: change((*resource[T]).serveCreate)},
+		{Method: http.MethodGet, Path: one, Does: "Read a " + word, Role: RoleViewer, Claimer: claimer, Out: shown, handle: with((*resource[T]).serveGet)},
 		{Method: http.MethodDelete, Path: one, Does: "Delete a " + word, Role: RoleOperator, Out: api.Deleted{}, Query: []string{"dryRun"}, handle: change((*resource[T]).serveDelete)},
 	}
 	if forcible := k == api.KindHardware || k == api.KindSubnet; forcible {
@@ -105,8 +113,8 @@ func recordRoutes[T any](k api.Kind, replace bool, l listing[T], of func(*server
 	if replace {
 		routes = append(
 			routes,
-			Route{Method: http.MethodPut, Path: one, Does: "Replace a " + word + " that exists", Role: RoleOperator, In: record, Out: record, Query: []string{"dryRun"}, handle: change((*resource[T]).serveReplace)},
-			Route{Method: http.MethodPatch, Path: one, Does: "Change fields of a " + word + " (JSON merge patch, RFC 7396)", Role: RoleOperator, In: mergePatch{}, Out: record, Query: []string{"dryRun"}, handle: change((*resource[T]).servePatch)},
+			Route{Method: http.MethodPut, Path: one, Does: "Replace a " + word + " that exists", Role: RoleOperator, In: record, Out: shown, Query: []string{"dryRun"}, handle: change((*resource[T]).serveReplace)},
+			Route{Method: http.MethodPatch, Path: one, Does: "Change fields of a " + word + " (JSON merge patch, RFC 7396)", Role: RoleOperator, In: mergePatch{}, Out: shown, Query: []string{"dryRun"}, handle: change((*resource[T]).servePatch)},
 		)
 	}
 	return routes
