@@ -67,6 +67,23 @@ func (d *desk) told() string {
 	return strings.Join(out, " ")
 }
 
+// TestAPacketThatPanics is lost, and the next one is answered.
+func TestAPacketThatPanics(t *testing.T) {
+	t.Parallel()
+	d := newDesk(t, toWorker, SampleHardware("m1", "52:54:00:00:00:02", "10.77.0.11"))
+	send := d.transmit
+	d.transmit = func(*port, Destination, netip.Addr, []byte) error { panic("no such reply") }
+	j := &job{port: d.ports[0], link: Link{Networks: []netip.Prefix{netip.MustParsePrefix("10.77.0.1/24")}, Dest: limitedBroadcast}}
+	j.n = copy(j.buf[:], readStory(t, "testdata/ovmf-discover.txt").packet(t))
+	if parked := d.survive(t.Context(), j); !parked {
+		t.Error("its job is used again")
+	}
+	d.transmit = send
+	if d.receive("ovmf-discover") == nil {
+		t.Error("the next packet of that machine is not answered")
+	}
+}
+
 var toWorker = hardware.Next{Target: hardware.TargetWorker, Reason: hardware.ReasonWorkflowActive}
 
 func TestHandleBoot(t *testing.T) {

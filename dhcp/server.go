@@ -7,6 +7,7 @@ import (
 	"hash/maphash"
 	"log/slog"
 	"net/netip"
+	"runtime/debug"
 	"slices"
 	"sync"
 	"time"
@@ -245,11 +246,24 @@ func (s *Server) work(ctx context.Context, q chan *job) {
 		case <-ctx.Done():
 			return
 		case j := <-q:
-			if !s.handle(ctx, j) {
+			if !s.survive(ctx, j) {
 				s.recycle(j)
 			}
 		}
 	}
+}
+
+// survive turns a panic over one packet into its loss: whoever can send one must not
+// take the appliance down. The job may be somebody else's by then, so it is not used again.
+func (s *Server) survive(ctx context.Context, j *job) (parked bool) {
+	defer func() {
+		if r := recover(); r != nil {
+			parked = true
+			s.Metrics.dropped.Inc()
+			s.Log.Error("dhcp packet panicked", "interface", j.port.name, "panic", r, "stack", string(debug.Stack()))
+		}
+	}()
+	return s.handle(ctx, j)
 }
 
 // enqueue hands a packet to its queue. When that is full the packet is dropped: a

@@ -30,6 +30,38 @@ func TestFetch(t *testing.T) {
 	}
 }
 
+// panics is a Handler that fails on one name.
+type panics struct{ *files }
+
+func (p panics) Open(ctx context.Context, client netip.AddrPort, name string) (File, error) {
+	if name == "bad" {
+		panic("no such arithmetic")
+	}
+	return p.files.Open(ctx, client, name)
+}
+
+// TestARequestThatPanics ends, gives its place back, and the others are served.
+func TestARequestThatPanics(t *testing.T) {
+	t.Parallel()
+	s, h, w := start(t, map[string][]byte{"f": pattern(100)}, 0)
+	s.cfg.Handler = panics{h}
+	for range maxPerClient + 1 {
+		p := dial(t)
+		p.send(loopback(s), rq(1, "bad", "octet"))
+		if op, code, _ := p.receive(); op != 5 || code != 1 {
+			t.Fatalf("answered %d/%d, want an error", op, code)
+		}
+	}
+	for range maxPerClient + 1 {
+		if r := await(t, "Refused", w.refused); r.name != "bad" || errors.Is(r.err, ErrBusy) {
+			t.Errorf("observed %+v", r)
+		}
+	}
+	if got := dial(t).fetch(loopback(s), "f"); len(got) != 100 {
+		t.Errorf("the next file has %d bytes", len(got))
+	}
+}
+
 func TestOptions(t *testing.T) {
 	t.Parallel()
 	s, _, _ := start(t, map[string][]byte{"f": pattern(5000)}, 0)

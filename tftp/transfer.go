@@ -8,6 +8,7 @@ import (
 	"io/fs"
 	"net"
 	"net/netip"
+	"runtime/debug"
 	"time"
 
 	pin "github.com/pin/tftp/v3"
@@ -32,8 +33,10 @@ func (s *Server) read(ctx context.Context, asked string, rf io.ReaderFrom) error
 		s.refused(client, name, ErrBusy)
 		return ErrBusy
 	}
-	t, began, err := s.transfer(ctx, client, name, rf, out)
-	s.leave(client.Addr())
+	t, began, err := s.survive(func() (Transfer, bool, error) {
+		defer s.leave(client.Addr())
+		return s.transfer(ctx, client, name, rf, out)
+	})
 	switch {
 	case !began && errors.Is(err, fs.ErrNotExist):
 		s.refused(client, name, err)
@@ -46,6 +49,18 @@ func (s *Server) read(ctx context.Context, asked string, rf io.ReaderFrom) error
 		s.cfg.Observer.Done(t, outcome(ctx, err))
 	}
 	return err
+}
+
+// survive turns a panic over one request into its end: whoever can send one must not
+// take the appliance down.
+func (s *Server) survive(transfer func() (Transfer, bool, error)) (t Transfer, began bool, err error) {
+	defer func() {
+		if r := recover(); r != nil {
+			s.cfg.Log.Error("tftp request panicked", "panic", r, "stack", string(debug.Stack()))
+			err = errRefused
+		}
+	}()
+	return transfer()
 }
 
 // transfer opens the file and sends it. With began false the Handler refused.

@@ -149,7 +149,10 @@ func (s *server) doAll(ctx context.Context, plan []*planned, machines []*hardwar
 				err := CallerFrom(ctx).MayAct(machines[i])
 				var d did
 				if err == nil {
-					d, err = do(ctx, s, machines[i])
+					err = survive(func() (err error) {
+						d, err = do(ctx, s, machines[i])
+						return err
+					})
 				}
 				p := plan[i]
 				p.err = err

@@ -2,6 +2,7 @@ package rest
 
 import (
 	"context"
+	"log/slog"
 	"net/http"
 	"sync"
 	"time"
@@ -34,7 +35,7 @@ type round struct {
 
 // join begins a look, or joins the one that goes on. It is nobody's request: whoever
 // leaves does not end it for the others.
-func (r *rounds) join(ctx context.Context, look func(context.Context) ([]api.DoctorCheck, error)) *round {
+func (r *rounds) join(ctx context.Context, log *slog.Logger, look func(context.Context) ([]api.DoctorCheck, error)) *round {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if r.now != nil {
@@ -45,7 +46,14 @@ func (r *rounds) join(ctx context.Context, look func(context.Context) ([]api.Doc
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), doctorTime)
 	go func() {
 		defer cancel()
-		mine.checks, mine.err = look(ctx)
+		err := survive(func() error {
+			mine.checks, mine.err = look(ctx)
+			return nil
+		})
+		if err != nil {
+			log.Error("the doctor failed", "err", err)
+			mine.checks = []api.DoctorCheck{{Name: "doctor", Result: api.CheckFail, Detail: "looking around failed: the daemon's log says where", Fix: "journalctl -u rackstrap -n 50, and report it"}}
+		}
 		r.mu.Lock()
 		defer r.mu.Unlock()
 		r.now = nil
@@ -58,7 +66,7 @@ func (s *server) doctor(w http.ResponseWriter, r *http.Request) error {
 	if s.Doctor == nil {
 		return &api.Problem{Status: http.StatusServiceUnavailable, Code: api.CodeUnavailable, Detail: "this daemon does not look at itself", Hint: "on the appliance: sudo rackstrap doctor"}
 	}
-	mine := s.rounds.join(r.Context(), s.Doctor)
+	mine := s.rounds.join(r.Context(), s.Log, s.Doctor)
 	select {
 	case <-mine.done:
 	case <-r.Context().Done():

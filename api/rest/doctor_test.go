@@ -14,6 +14,30 @@ import (
 	"github.com/rackstrap/rackstrap/hardware"
 )
 
+// A look that panics is a finding, and the daemon goes on.
+func TestDoctorFails(t *testing.T) {
+	t.Parallel()
+	g := newRig(t)
+	ill := true
+	g.deps.Doctor = func(context.Context) ([]api.DoctorCheck, error) {
+		if ill {
+			panic("no such interface")
+		}
+		return []api.DoctorCheck{{Name: "clock", Result: api.CheckOK}}, nil
+	}
+	srv := httptest.NewServer(rest.New(g.deps).Remote())
+	defer srv.Close()
+	op := g.token("op", hardware.TokenSpec{Role: hardware.RoleOperator})
+	status, text := g.ask(srv.URL, "GET", api.Base+"/doctor", op, "")
+	if status != http.StatusOK || !strings.Contains(text, `"name":"doctor","result":"fail"`) || strings.Contains(text, "no such interface") {
+		t.Errorf("%d %s", status, text)
+	}
+	ill = false
+	if status, text := g.ask(srv.URL, "GET", api.Base+"/doctor", op, ""); status != http.StatusOK || !strings.Contains(text, `"result":"ok"`) {
+		t.Errorf("the next one: %d %s", status, text)
+	}
+}
+
 // Those who ask at once share one look; who leaves does not end it; the next one is a new one.
 func TestDoctor(t *testing.T) {
 	t.Parallel()

@@ -172,9 +172,9 @@ func (b *broadcast) isOver() bool {
 // the cursor is there for those who come back, if the store still has it.
 func (b *broadcast) run(ctx context.Context, cursor uint64) {
 	history := cursor - min(cursor, feedHistory)
-	err := b.fill(ctx, history, cursor)
+	err := survive(func() error { return b.fill(ctx, history, cursor) })
 	if errors.Is(err, workflow.ErrCompacted) && b.empty() && history < cursor {
-		err = b.fill(ctx, cursor, cursor)
+		err = survive(func() error { return b.fill(ctx, cursor, cursor) })
 	}
 	if err == nil {
 		err = errors.New("the event log ended")

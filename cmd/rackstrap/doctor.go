@@ -132,16 +132,31 @@ func (d *doctor) examine(ctx context.Context) []diagnosis {
 
 // examineWith looks at all that the configuration names.
 func (d *doctor) examineWith(ctx context.Context, c *config) []diagnosis {
-	running := d.daemon(ctx, c)
-	out, barred := d.data(c, running)
+	var out []diagnosis
+	running, barred := &running{}, false
+	var links []nic
+	var says []diagnosis
+	out = append(out, looked("daemon", func() []diagnosis { running = d.daemon(ctx, c); return nil })...)
+	out = append(out, looked("data", func() (says []diagnosis) { says, barred = d.data(c, running); return says })...)
 	out = append(out, running.says...)
-	links, says := d.interfaces(c)
-	out = append(out, d.ports(ctx, c, links, running)...)
+	out = append(out, looked("interfaces", func() []diagnosis { links, says = d.interfaces(c); return nil })...)
+	out = append(out, looked("ports", func() []diagnosis { return d.ports(ctx, c, links, running) })...)
 	out = append(out, says...)
-	out = append(out, checkSubnets(running, links)...)
-	out = append(out, d.others(ctx, c, links, running)...)
-	out = append(out, checkBootFiles(ipxe.NewAssets(c.Data).Missing, barred)...)
-	out = append(out, d.fetches(ctx, c, links, running)...)
-	out = append(out, d.clock())
-	return append(out, checkRecords(running)...)
+	out = append(out, looked("subnets", func() []diagnosis { return checkSubnets(running, links) })...)
+	out = append(out, looked("DHCP", func() []diagnosis { return d.others(ctx, c, links, running) })...)
+	out = append(out, looked("boot files", func() []diagnosis { return checkBootFiles(ipxe.NewAssets(c.Data).Missing, barred) })...)
+	out = append(out, looked("fetching", func() []diagnosis { return d.fetches(ctx, c, links, running) })...)
+	out = append(out, looked("clock", func() []diagnosis { return []diagnosis{d.clock()} })...)
+	return append(out, looked("records", func() []diagnosis { return checkRecords(running) })...)
+}
+
+// looked is what one look found. One that panics is a finding too: the daemon looks at
+// itself, and has machines to serve.
+func looked(about string, look func() []diagnosis) (out []diagnosis) {
+	defer func() {
+		if p := recover(); p != nil {
+			out = append(out, fail(about, "report it: it is a mistake in this program", "looking at it failed: %v", p))
+		}
+	}()
+	return look()
 }

@@ -245,24 +245,32 @@ func (d *doctor) others(ctx context.Context, c *config, links []nic, r *running)
 	}
 	d.progress("looking for other DHCP servers, about 5 seconds …")
 	heard, errs := make([][]dhcp.Rival, len(links)), make([]error, len(links))
+	failed := make([][]diagnosis, len(links))
 	var wg sync.WaitGroup
 	for i, l := range links {
 		if l.err != nil || !l.up {
 			continue
 		}
 		wg.Go(func() {
-			errs[i] = dhcp.Search(ctx, l.name, d.in, func(x dhcp.Rival) {
-				same := func(o dhcp.Rival) bool { return o.Server == x.Server }
-				if !slices.ContainsFunc(heard[i], same) && !isOurs(links, x.Server) {
-					heard[i] = append(heard[i], x)
-				}
+			failed[i] = looked("DHCP on "+l.name, func() []diagnosis {
+				errs[i] = dhcp.Search(ctx, l.name, d.in, func(x dhcp.Rival) {
+					same := func(o dhcp.Rival) bool { return o.Server == x.Server }
+					if !slices.ContainsFunc(heard[i], same) && !isOurs(links, x.Server) {
+						heard[i] = append(heard[i], x)
+					}
+				})
+				return nil
 			})
 		})
 	}
 	wg.Wait()
 	var out []diagnosis
 	for i, l := range links {
-		if l.err == nil && l.up {
+		switch {
+		case l.err != nil || !l.up:
+		case failed[i] != nil:
+			out = append(out, failed[i]...)
+		default:
 			out = append(out, checkOthers(l, heard[i], errs[i], r.subnets, r.up && r.err == nil)...)
 		}
 	}

@@ -2,10 +2,31 @@ package main
 
 import (
 	"path/filepath"
+	"strings"
 	"testing"
 
 	"github.com/rackstrap/rackstrap/api"
 )
+
+// A look that panics is a failed check, also one in a goroutine of its own, and the
+// others are made.
+func TestDoctorPanics(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	c := defaultConfig()
+	c.Data, c.Socket, c.Interfaces = filepath.Join(dir, "data"), filepath.Join(dir, "sock"), []string{"lo"}
+	d := &doctor{in: func(func() error) error { panic("no such network") }, progress: func(string) {}}
+	by := map[string]diagnosis{}
+	for _, x := range d.examineWith(t.Context(), &c) {
+		by[x.About] = x
+	}
+	if x := by["DHCP on lo"]; x.Result != gradeFail || x.Do == "" || !strings.Contains(x.Says, "no such network") {
+		t.Errorf("the search: %+v", x)
+	}
+	if x := by["clock"]; x.Result == "" {
+		t.Errorf("what comes after it is not looked at: %+v", by)
+	}
+}
 
 // The daemon looks with its own configuration, and what it finds keeps its words.
 func TestDaemonExamines(t *testing.T) {

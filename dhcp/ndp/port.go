@@ -3,6 +3,7 @@ package ndp
 import (
 	"context"
 	"net/netip"
+	"runtime/debug"
 	"sync"
 	"time"
 
@@ -104,8 +105,15 @@ func (p *port) read(socket *dhcp.PacketSocket) error {
 	}
 }
 
-// handle answers one packet, or says why not.
-func (p *port) handle(socket *dhcp.PacketSocket, packet []byte, from hardware.MAC) Outcome {
+// handle answers one packet, or says why not. One over which we panic is lost: whoever
+// can send it must not take the appliance down.
+func (p *port) handle(socket *dhcp.PacketSocket, packet []byte, from hardware.MAC) (o Outcome) {
+	defer func() {
+		if r := recover(); r != nil {
+			p.s.Log.Error("router solicitation panicked", "interface", p.name, "panic", r, "stack", string(debug.Stack()))
+			o = SendFailed
+		}
+	}()
 	s, outcome := Judge(packet, from, p.s.Booting)
 	if outcome != "" {
 		return outcome

@@ -78,6 +78,11 @@ func (p *Power) Do(ctx context.Context, h *hardware.Hardware, action, nextBoot s
 }
 
 func (p *Power) do(ctx context.Context, h *hardware.Hardware, action Action, from Device, out *Outcome) (byHand bool, err error) {
+	defer func() {
+		if r := recover(); r != nil { // a driver reads what a controller wrote
+			err = &Refused{Who: h.Meta.Name, Why: fmt.Sprintf("its driver %s failed on what the controller said: %v (report it)", out.Driver, r)}
+		}
+	}()
 	if err := check(h, action, from); err != nil {
 		return false, err
 	}

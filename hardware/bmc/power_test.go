@@ -25,6 +25,23 @@ func dialTo(addr string) func(context.Context, string, string) (net.Conn, error)
 	}
 }
 
+// TestADriverThatPanics is a call that failed, and the machine's next call goes on.
+func TestADriverThatPanics(t *testing.T) {
+	t.Parallel()
+	o, _ := options()
+	o.NewID = func(time.Time) string { panic("no id") }
+	p := bmc.NewPower(o, nil)
+	h := &hardware.Hardware{Meta: hardware.Meta{Name: "m1"}, Spec: hardware.Spec{
+		Power: &hardware.PowerControl{Driver: hardware.PowerWebhook, URL: "http://10.0.0.9/power", Secret: strings.Repeat("s", 16)},
+	}}
+	for range 2 {
+		var no *bmc.Refused
+		if _, err := p.Do(t.Context(), h, "on", ""); !errors.As(err, &no) || !strings.Contains(err.Error(), "no id") {
+			t.Errorf("got %v", err)
+		}
+	}
+}
+
 // TestManual: what a person reads, by what the record says of the place.
 func TestManual(t *testing.T) {
 	t.Parallel()
