@@ -161,8 +161,11 @@ const (
 
 // What was asked through the API.
 const (
-	ReasonAPIChange  Reason = "api-change"
-	ReasonAPIRefused Reason = "api-refused"
+	ReasonAPIChange    Reason = "api-change"
+	ReasonAPIRefused   Reason = "api-refused"
+	ReasonSignedIn     Reason = "signed-in"
+	ReasonSignedOut    Reason = "signed-out"
+	ReasonSessionEnded Reason = "session-ended"
 )
 
 // reasons has the sentence of every Reason, as the timeline prints it.
@@ -244,6 +247,10 @@ var reasons = map[Reason]string{
 
 	ReasonAPIChange:  "somebody asked for a change",
 	ReasonAPIRefused: "somebody may not do what they asked for",
+
+	ReasonSignedIn:     "somebody signed in",
+	ReasonSignedOut:    "somebody signed out",
+	ReasonSessionEnded: "a session in a browser ended",
 
 	ReasonPowerAsked:  "asked the power controller",
 	ReasonPowerDone:   "the power controller did as asked",

@@ -1,6 +1,7 @@
 package hardware
 
 import (
+	"net/netip"
 	"slices"
 	"strings"
 	"time"
@@ -51,6 +52,8 @@ type TokenSpec struct {
 	// with it. It is shown as a cookie only.
 	SessionOf    string `json:"sessionOf,omitempty"`
 	SessionOfUID string `json:"sessionOfUID,omitempty"`
+	// SessionFrom is the address from which somebody signed in, of a session.
+	SessionFrom netip.Addr `json:"sessionFrom,omitzero"`
 }
 
 // TokenStatus is what is known of a token.
@@ -92,6 +95,9 @@ func (t *Token) Validate() error {
 	}
 	if (s.SessionOf == "") != (s.SessionOfUID == "") || s.SessionOf != "" && s.Expires.IsZero() {
 		c.Addf("spec.sessionOf", "of a session goes with sessionOfUID and expires")
+	}
+	if s.SessionFrom.IsValid() && s.SessionOf == "" {
+		c.Addf("spec.sessionFrom", "is of a session, and the record is none")
 	}
 	if len(s.OwnerPrefix) > MaxOwner || PlainText(s.OwnerPrefix, MaxOwner) != s.OwnerPrefix {
 		c.Addf("spec.ownerPrefix", "%.40q must be plain text of at most %d bytes", s.OwnerPrefix, MaxOwner)

@@ -14,6 +14,9 @@ type kind[T any] struct {
 	meta     func(*T) *hardware.Meta
 	validate func(*T) error
 	same     func(a, b *T) bool // spec and labels
+	// tell is what the timeline says of a change of a record that is told of in words of
+	// its own; false: as of any other.
+	tell func(v *T, why hardware.Reason, by string) (hardware.Reason, string, bool)
 }
 
 func (k kind[T]) key(name string) string { return k.prefix + part(name) }
@@ -130,11 +133,22 @@ func (k kind[T]) change(ctx context.Context, db *DB, v *T, old uint64, why hardw
 		return Txn{}, err
 	}
 	t := Txn{If: []Compare{{p.Key, old}}, Puts: []Put{p}}
-	db.note(ctx, &t, why, k.name, k.meta(v).Name)
+	k.note(ctx, db, &t, v, why)
 	if more != nil {
 		err = more(v, &t)
 	}
 	return t, err
+}
+
+// note adds the event of a change.
+func (k kind[T]) note(ctx context.Context, db *DB, t *Txn, v *T, why hardware.Reason) {
+	if k.tell != nil {
+		if r, detail, own := k.tell(v, why, workflow.By(ctx)); own {
+			db.mustAppend(t, &workflow.Event{Reason: r, Detail: detail, By: workflow.By(ctx)})
+			return
+		}
+	}
+	db.note(ctx, t, why, k.name, k.meta(v).Name)
 }
 
 // delete removes a record of that revision (0 is any): ErrNotFound, ErrConflict.
@@ -149,7 +163,7 @@ func (k kind[T]) delete(ctx context.Context, db *DB, name string, rev uint64, mo
 			return Txn{}, named(k.name, name, workflow.ErrConflict)
 		}
 		t := Txn{If: []Compare{{k.key(name), have}}, Deletes: []string{k.key(name)}}
-		db.note(ctx, &t, hardware.ReasonRecordDeleted, k.name, name)
+		k.note(ctx, db, &t, old, hardware.ReasonRecordDeleted)
 		if more != nil {
 			err = more(old, &t)
 		}

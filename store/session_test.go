@@ -2,6 +2,7 @@ package store_test
 
 import (
 	"errors"
+	"net/netip"
 	"path/filepath"
 	"testing"
 	"time"
@@ -34,7 +35,7 @@ func TestSessions(t *testing.T) {
 		t.Fatal(err)
 	}
 	until := time.Now().Add(time.Hour).Truncate(time.Second)
-	secret, made, err := db.CreateSession(ctx, ci, until)
+	secret, made, err := db.CreateSession(ctx, ci, netip.MustParseAddr("10.0.0.7"), until)
 	if err != nil || made.Spec.OwnerPrefix != "a/" || made.Spec.Selector != "team=a" || !made.Spec.Expires.Equal(until) {
 		t.Fatalf("%v %+v", err, made)
 	}
@@ -66,7 +67,7 @@ func TestSessions(t *testing.T) {
 	if err := db.DeleteToken(ctx, "ci", 0); err != nil {
 		t.Fatal(err)
 	}
-	if _, _, err := db.CreateSession(ctx, ci, until); !errors.Is(err, workflow.ErrNotFound) {
+	if _, _, err := db.CreateSession(ctx, ci, netip.Addr{}, until); !errors.Is(err, workflow.ErrNotFound) {
 		t.Errorf("of a revoked token: %v", err)
 	}
 	if all, err := db.ListTokens(ctx); err != nil || len(all) != 0 {

@@ -24,6 +24,9 @@ func tokens() kind[tokenRecord] {
 		name: "token", prefix: prefixToken,
 		meta:     func(t *tokenRecord) *hardware.Meta { return &t.Meta },
 		validate: func(t *tokenRecord) error { return t.Validate() },
+		tell: func(t *tokenRecord, why hardware.Reason, by string) (hardware.Reason, string, bool) {
+			return tellSession(&t.Token, why, by)
+		},
 	}
 }
 

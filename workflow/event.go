@@ -1,6 +1,8 @@
 package workflow
 
 import (
+	"cmp"
+	"strings"
 	"time"
 
 	"github.com/rackstrap/rackstrap/hardware"
@@ -38,6 +40,9 @@ type Event struct {
 // Text is the event in one sentence.
 func (e *Event) Text() string {
 	s := e.Reason.Sentence()
+	if e.Reason == hardware.ReasonSignedIn || e.Reason == hardware.ReasonSignedOut {
+		return strings.TrimSpace(strings.Replace(s, "somebody", cmp.Or(e.By, "somebody"), 1) + " " + e.Detail)
+	}
 	if e.Action != "" {
 		s += " · " + e.Action
 	}

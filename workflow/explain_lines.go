@@ -135,7 +135,7 @@ func (s *Snapshot) eventLines() []string {
 // clerical reports whether a Reason tells of records and requests, and not of the
 // machine.
 func clerical(r hardware.Reason) bool {
-	for _, p := range []string{"record-", "issue-", "api-"} {
+	for _, p := range []string{"record-", "issue-", "api-", "signed-", "session-"} {
 		if strings.HasPrefix(string(r), p) {
 			return true
 		}

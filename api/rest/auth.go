@@ -23,9 +23,9 @@ type Tokens interface {
 	ListTokens(ctx context.Context) ([]*hardware.Token, error)
 	// LiveToken finds a token by the id in its secret, from memory.
 	LiveToken(id string) (hardware.LiveToken, bool)
-	// CreateSession makes a session of a token, until a time, and returns its secret.
-	// workflow.ErrNotFound where the token was revoked.
-	CreateSession(ctx context.Context, of *hardware.Token, until time.Time) (secret string, session *hardware.Token, err error)
+	// CreateSession makes a session of a token for who asks from an address, until a time,
+	// and returns its secret. workflow.ErrNotFound where the token was revoked.
+	CreateSession(ctx context.Context, of *hardware.Token, from netip.Addr, until time.Time) (secret string, session *hardware.Token, err error)
 	// SessionToken is the token of which a session is, from memory, if it is still there.
 	SessionToken(session *hardware.Token) (hardware.LiveToken, bool)
 	// UseToken remembers, now and then, that it was used.
@@ -77,8 +77,23 @@ func (a *API) serveRemote(w http.ResponseWriter, r *http.Request) {
 		case <-ctx.Done():
 		}
 	}()
+	showed(r.Context())
 	s.Tokens.UseToken(ctx, shown.token.Token.Status.ID)
 	a.serveAs(c, w, r.WithContext(ctx))
+}
+
+type knownKey struct{}
+
+// OnCaller has known called, by many requests at once, whenever one of ctx showed a
+// good token or session.
+func OnCaller(ctx context.Context, known func()) context.Context {
+	return context.WithValue(ctx, knownKey{}, known)
+}
+
+func showed(ctx context.Context) {
+	if known, ok := ctx.Value(knownKey{}).(func()); ok {
+		known()
+	}
 }
 
 // bearer is the token of a request. It is taken from the header only: what is in a

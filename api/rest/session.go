@@ -74,7 +74,7 @@ func (s *server) signIn(w http.ResponseWriter, r *http.Request) error {
 		until = end
 	}
 	ctx := workflow.WithBy(r.Context(), t.Token.Meta.Name)
-	secret, made, err := s.Tokens.CreateSession(ctx, t.Token, until)
+	secret, made, err := s.Tokens.CreateSession(ctx, t.Token, clientAddr(r), until)
 	if errors.Is(err, workflow.ErrNotFound) { // it was revoked meanwhile
 		s.unknownCaller(w, r, hardware.LiveToken{}, unknownToken())
 		return nil
@@ -82,6 +82,7 @@ func (s *server) signIn(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
+	showed(ctx)
 	s.Tokens.UseToken(ctx, t.Token.Status.ID)
 	setCookie(w, secret, 0)
 	return writeJSON(w, http.StatusOK, whoIs(callerOf(t, made)))

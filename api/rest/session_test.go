@@ -8,6 +8,8 @@ import (
 	"log/slog"
 	"net/http"
 	"net/http/httptest"
+	"regexp"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -172,6 +174,50 @@ func TestSession(t *testing.T) {
 	}
 	if got := g.signedIn(other); got != "ci" {
 		t.Errorf("the other session: %q", got)
+	}
+}
+
+// Signing in and out are sentences of their own, with who, from where and as what.
+func TestSignInsAreTold(t *testing.T) {
+	t.Parallel()
+	g := newRig(t)
+	alice, root := g.token("alice", hardware.TokenSpec{Role: hardware.RoleOperator}), g.token("root", hardware.TokenSpec{Role: hardware.RoleAdmin})
+	told := func() (out []string) {
+		events, err := g.db.Events(t.Context(), workflow.EventQuery{})
+		g.must(err)
+		for _, e := range events {
+			if e.Reason == hardware.ReasonAPIChange {
+				continue // the path of what was asked
+			}
+			if strings.Contains(string(e.Reason), "sign") || e.Reason == hardware.ReasonSessionEnded || strings.Contains(e.Detail, "session-") {
+				out = append(out, e.Text())
+			}
+		}
+		slices.Sort(out)
+		return out
+	}
+	g.browse("DELETE", api.Base+"/session", g.signIn(alice), "")
+	g.signIn(alice)
+	_, list := g.ask(g.url, "GET", api.Base+"/tokens?sessions=true", root, "")
+	name := regexp.MustCompile(`session-[0-9a-z]+`).FindString(list)
+	if status, text := g.ask(g.url, "DELETE", api.Base+"/tokens/"+name, root, ""); status != http.StatusNoContent {
+		t.Fatalf("%d %s", status, text)
+	}
+	g.signIn(alice)
+	g.pass(13 * time.Hour)
+	over := g.now().Add(-time.Hour).UTC().Format("2006-01-02 15:04 UTC")
+	g.signIn(alice)
+	want := []string{
+		"a session in a browser ended: of alice at 127.0.0.1: its time was over at " + over,
+		"a session in a browser ended: of alice at 127.0.0.1: somebody ended it",
+		"alice signed in from 127.0.0.1 in a browser, as operator",
+		"alice signed in from 127.0.0.1 in a browser, as operator",
+		"alice signed in from 127.0.0.1 in a browser, as operator",
+		"alice signed in from 127.0.0.1 in a browser, as operator",
+		"alice signed out of the browser at 127.0.0.1",
+	}
+	if got := told(); !slices.Equal(got, want) {
+		t.Errorf("told\n%s\nwant\n%s", strings.Join(got, "\n"), strings.Join(want, "\n"))
 	}
 }
 
@@ -437,8 +483,8 @@ func TestSessionSecrets(t *testing.T) {
 			t.Errorf("a secret: %s", all)
 		}
 	}
-	if !strings.Contains(all, "token session-") {
-		t.Errorf("no event of the session: %s", all)
+	if strings.Contains(all, "session-0") {
+		t.Errorf("a session's record is told of: %s", all)
 	}
 }
 
