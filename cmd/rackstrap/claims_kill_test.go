@@ -76,14 +76,7 @@ func TestClaimsOverKills(t *testing.T) {
 		t: t, config: filepath.Join(dir, "rackstrap.yaml"), socket: filepath.Join(dir, "s"), next: make(chan struct{}), dying: true,
 		owner: map[string]string{}, answer: map[string]*hardware.Claim{}, ended: map[string]bool{},
 	}
-	text := fmt.Sprintf("data: %s\nsocket: %s\ndhcp: {enabled: false}\n", dir, k.socket)
-	pid := os.Getpid() // an address of our own: no port is in use there
-	for i, listener := range []string{"tftp", "http", "https", "worker", "health"} {
-		text += fmt.Sprintf("%s: {listen: \"127.%d.%d.%d:%d\"}\n", listener, 64+pid>>16&63, pid>>8&255, pid&255, 7001+i)
-	}
-	if err := os.WriteFile(k.config, []byte(text), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	configure(t, dir, k.config, k.socket, 7001)
 	db, closeDB := openStore(t, dir)
 	for n := range killMachines {
 		h := &hardware.Hardware{
@@ -128,17 +121,36 @@ func TestClaimsOverKills(t *testing.T) {
 	k.compare(db)
 }
 
-// start begins a life of the daemon, which is to be killed after so many answers.
-func (k *killed) start(kill int) *exec.Cmd {
-	k.t.Helper()
-	cmd := exec.Command(os.Args[0], "serve", "--config", k.config)
+// configure writes a configuration of a daemon without DHCP, on loopback ports from first
+// on, and returns the address of its HTTPS.
+func configure(t *testing.T, dir, config, socket string, first int) (https string) {
+	t.Helper()
+	text := fmt.Sprintf("data: %s\nsocket: %s\ndhcp: {enabled: false}\n", dir, socket)
+	pid := os.Getpid() // an address of our own: no port is in use there
+	for i, listener := range []string{"tftp", "http", "https", "worker", "health"} {
+		at := fmt.Sprintf("127.%d.%d.%d:%d", 64+pid>>16&63, pid>>8&255, pid&255, first+i)
+		if listener == "https" {
+			https = at
+		}
+		text += fmt.Sprintf("%s: {listen: \"%s\"}\n", listener, at)
+	}
+	if err := os.WriteFile(config, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return https
+}
+
+// daemon starts one and waits until it is ready.
+func daemon(t *testing.T, config string) *exec.Cmd {
+	t.Helper()
+	cmd := exec.Command(os.Args[0], "serve", "--config", config)
 	cmd.Env = append(os.Environ(), daemonEnv+"=1")
 	out, err := cmd.StderrPipe()
 	if err != nil {
-		k.t.Fatal(err)
+		t.Fatal(err)
 	}
 	if err := cmd.Start(); err != nil {
-		k.t.Fatal(err)
+		t.Fatal(err)
 	}
 	lines := bufio.NewScanner(out)
 	ready, said := false, ""
@@ -147,15 +159,22 @@ func (k *killed) start(kill int) *exec.Cmd {
 		ready = strings.Contains(lines.Text(), "msg=ready")
 	}
 	if !ready {
-		k.t.Fatalf("the daemon did not start: %v\n%s", cmd.Wait(), said)
+		t.Fatalf("the daemon did not start: %v\n%s", cmd.Wait(), said)
 	}
 	go func() {
 		for lines.Scan() { // so that it can write
 			if strings.Contains(lines.Text(), "level=ERROR") {
-				k.t.Log(lines.Text())
+				t.Log(lines.Text())
 			}
 		}
 	}()
+	return cmd
+}
+
+// start begins a life of the daemon, which is to be killed after so many answers.
+func (k *killed) start(kill int) *exec.Cmd {
+	k.t.Helper()
+	cmd := daemon(k.t, k.config)
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	k.life++

@@ -260,7 +260,7 @@ func (a *appliance) warnings() []string {
 }
 
 func (a *appliance) httpPart(b *httpBoots) (part, error) {
-	l, err := listenLimited(a.c.HTTP.Listen)
+	l, err := listenLimited(a.c.HTTP.Listen, maxConnsPerAddr)
 	if err != nil {
 		return part{}, err
 	}
@@ -270,7 +270,7 @@ func (a *appliance) httpPart(b *httpBoots) (part, error) {
 }
 
 func (a *appliance) workerPart() (part, error) {
-	l, err := listenLimited(a.c.Worker.Listen)
+	l, err := listenLimited(a.c.Worker.Listen, maxConnsPerAddr)
 	if err != nil {
 		return part{}, err
 	}

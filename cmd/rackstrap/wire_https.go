@@ -116,6 +116,7 @@ func (k *certKeeper) server(ctx context.Context, h http.Handler) *http.Server {
 		MaxHeaderBytes: maxHeader,
 		ErrorLog:       slog.NewLogLogger(k.log.Handler(), slog.LevelDebug), // strangers' handshakes
 		BaseContext:    func(net.Listener) context.Context { return ctx },   // event streams end with us
+		ConnContext:    knowing,
 	}
 }
 
@@ -125,7 +126,7 @@ func (a *appliance) httpsPart() (part, error) {
 	if a.https == nil || a.api == nil {
 		return part{name: "HTTPS", run: func(ctx context.Context) error { <-ctx.Done(); return nil }}, nil
 	}
-	l, err := listenLimited(a.c.HTTPS.Listen)
+	l, err := listenLimited(a.c.HTTPS.Listen, maxHTTPSPerAddr)
 	if err != nil {
 		return part{}, fmt.Errorf("%w (set https.listen to another address, or to \"\" for none)", err)
 	}

@@ -140,7 +140,7 @@ func TestHTTPSServer(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	l, err := listenLimited("127.0.0.1:0")
+	l, err := listenLimited("127.0.0.1:0", maxHTTPSPerAddr)
 	if err != nil {
 		t.Fatal(err)
 	}
