@@ -30,6 +30,7 @@ func report(a *workerpb.Assign, res action.Result, err, cause error) *workerpb.R
 		var unknown unknownKindError
 		r.Outcome, r.Message = workerpb.Outcome_OUTCOME_FAILED, err.Error()
 		r.Permanent = action.IsPermanent(err) || errors.As(err, &unknown)
+		r.Untouched = action.Untouched(err) || errors.As(err, &unknown)
 		switch {
 		case errors.Is(cause, errTimeout):
 			r.Outcome, r.Permanent = workerpb.Outcome_OUTCOME_TIMED_OUT, false

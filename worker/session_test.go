@@ -268,6 +268,9 @@ func TestEndsOfAnAction(t *testing.T) {
 				tt.do(t, b, k, a)
 			}
 			r := k.report(t).GetReport()
+			if r.GetUntouched() != tt.permanent { // those never began
+				t.Errorf("untouched is %t: %v", r.GetUntouched(), r)
+			}
 			if r.GetOutcome() != tt.outcome || r.GetPermanent() != tt.permanent || !strings.Contains(r.GetMessage(), tt.message) || keyOf(r.GetAssignment()) != keyOf(a) {
 				t.Errorf("report is %v", r)
 			}

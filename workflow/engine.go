@@ -102,7 +102,10 @@ type machine struct {
 	// controller is held by who asks its power controller for something: one at a time.
 	controller chan struct{}
 	// switches: what was asked of the controller by others than stopNext may switch it yet.
+	// doubted is the worker that was connected at the end of that; see lookAgain.
 	switches bool
+	doubted  *Session
+	look     time.Time
 	// stops counts the proofs that its last system runs no more; what was asked of its
 	// power before one is not done after it.
 	stops uint64
@@ -173,6 +176,9 @@ func (e *Engine) tick(ctx context.Context) {
 				e.c.Log.Error("workflow not advanced", "workflow", m.active, "err", err)
 				m.wake = now.Add(5 * time.Second)
 			}
+		}
+		if err := e.lookAgain(ctx, m, now); err != nil {
+			e.c.Log.Error("a worker is not looked at again", "hardware", m.uid, "err", err)
 		}
 		if !m.stopWake.IsZero() && !now.Before(m.stopWake) {
 			if err := e.stopNext(ctx, m); err != nil {
@@ -337,7 +343,7 @@ func (e *Engine) assign(ctx context.Context, m *machine, w *Workflow, at Assignm
 		options, err = e.c.Resolve(ctx, h, w, a)
 	}
 	if err != nil {
-		r := Report{Assignment: at, Outcome: StateFailed, Message: err.Error(), Permanent: true}
+		r := Report{Assignment: at, Outcome: StateFailed, Message: err.Error(), Permanent: true, Untouched: true} // it was sent to nobody
 		if err := e.step(ctx, m, Input{Report: &r}); err != nil {
 			e.c.Log.Error("attempt not ended", "workflow", w.Meta.Name, "err", err)
 		}

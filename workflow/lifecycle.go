@@ -80,6 +80,21 @@ func (w *Workflow) begun() bool {
 	})
 }
 
+// overwrote reports whether an action of a kind that destroys has ended after it may have
+// written.
+func (w *Workflow) overwrote() bool {
+	return slices.ContainsFunc(w.Status.Actions, func(a Action) bool {
+		return a.Kind.destroys() && slices.ContainsFunc(a.Attempts, func(t Attempt) bool { return t.State.Ended() && !t.Untouched })
+	})
+}
+
+// over reports whether what the workflow found on the disks is to be taken for gone.
+// Whatever is begun counts, but on a machine that is kept with its disks: that is halted
+// until it is known that its system cannot start any more.
+func (w *Workflow) over(s *hardware.Status) bool {
+	return w.begun() && (!s.KeptUnwiped() || w.overwrote())
+}
+
 // wrote reports whether an action that leaves something on a disk has been started.
 func (w *Workflow) wrote() bool {
 	return slices.ContainsFunc(w.Status.Actions, func(a Action) bool {
@@ -160,13 +175,14 @@ func follow(m *Machine, w *Workflow, f *hardware.Facts, now time.Time) bool {
 	if s.State == hardware.StateRetired {
 		return false
 	}
-	if w.begun() {
+	over := w.over(&s)
+	if over {
 		s.Installed, s.Install, s.AwaitOS, s.OSUp = false, nil, false, time.Time{}
 	}
 	if w.begun() || w.wrote() {
 		s.Wiped = nil
 	}
-	if w.begun() && !givenBack(&s) && (w.installs() || s.Claim != nil) {
+	if over && !givenBack(&s) && (w.installs() || s.Claim != nil) {
 		s.Reserved, s.Stopping = nil, nil // from here on what is on the disks is another's
 	}
 	if w.wrote() {
@@ -249,7 +265,7 @@ func ended(s *hardware.Status, w *Workflow, f *hardware.Facts, now time.Time) {
 		s.Install = &hardware.InstallRef{Workflow: w.Meta.Name, UID: w.Meta.UID, Image: w.image(), Disks: w.systemDisks(f)}
 	case ok:
 		wiped(s, w, f)
-	case w.begun():
+	case w.over(s):
 		s.State = hardware.StateFailed
 		s.Failures += w.failure()
 	case s.State == hardware.StateProvisioning:

@@ -35,6 +35,9 @@ const (
 	// machine's power by itself, and powerTries how often it does for one workflow.
 	powerAgain = 10 * time.Minute
 	powerTries = 3
+	// lookAfter is how long after a controller's answer a worker that was connected then
+	// is looked at again: many answer first and switch then.
+	lookAfter = 30 * time.Second
 )
 
 // powerCall is something that is asked of a machine's power.
@@ -78,9 +81,32 @@ func (e *Engine) power(ctx context.Context, m *machine, h *hardware.Hardware, c 
 	defer func() {
 		m.mu.Lock()
 		m.switches = false
+		m.doubted, m.look = m.session, e.c.Now().Add(lookAfter)
 		m.mu.Unlock()
 	}()
 	return e.ask(ctx, m, h, c)
+}
+
+// lookAgain ends the connection of a worker that was there while its machine was being
+// switched, where it is to be known whether the last system runs: whoever lives comes
+// back at once, and that is the proof which its first coming could not be. The caller
+// holds m.mu.
+func (e *Engine) lookAgain(ctx context.Context, m *machine, now time.Time) error {
+	s := m.doubted
+	if s == nil || now.Before(m.look) {
+		return nil
+	}
+	m.doubted = nil
+	if m.session != s || s.leaving {
+		return nil
+	}
+	mc, err := e.c.Store.Machine(ctx, m.uid)
+	if err != nil || !mc.Status.Stopping.Awaited() {
+		return err
+	}
+	s.close("the machine was being switched when this worker came: connect again")
+	m.session, m.left = nil, now
+	return nil
 }
 
 // turn waits until nobody else asks the machine's controller for something; done lets the

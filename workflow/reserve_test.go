@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"reflect"
 	"slices"
 	"strings"
 	"testing"
@@ -182,6 +183,44 @@ func TestAnInstallOverIt(t *testing.T) {
 	})
 	if s := r.status(); s.State != hardware.StateFailed || s.Reserved != nil {
 		t.Errorf("broken off: %+v", s)
+	}
+}
+
+// TestAnInstallOverItIsRefused: by the worker, before it wrote anything. What was kept is
+// kept still, and may be installed over again; what was written once is gone.
+func TestAnInstallOverItIsRefused(t *testing.T) {
+	t.Parallel()
+	refuses := func(a *workflow.Assign) workflow.Report {
+		rep := broken(a)
+		rep.Untouched = true
+		return rep
+	}
+	r := kept(t)
+	r.must(r.claims("c2"))
+	was := r.status()
+	r.installs("c2")
+	r.run(3, refuses)
+	s := r.status()
+	if s.State != hardware.StateProvisioned || !reflect.DeepEqual(s.Reserved, was.Reserved) || !s.Installed || !reflect.DeepEqual(s.Install, was.Install) || s.Failures != 1 {
+		t.Errorf("refused: %+v", s)
+	}
+	r.next(hardware.TargetHalt, hardware.ReasonReserved)
+	r.installs("c2")
+	r.run(4, func(a *workflow.Assign) workflow.Report {
+		if a.Kind == workflow.KindImageWrite {
+			return refuses(a)
+		}
+		return fine(a) // its disk was wiped before
+	})
+	if s := r.status(); s.State != hardware.StateFailed || s.Reserved != nil || s.Installed {
+		t.Errorf("refused after its disk was wiped: %+v", s)
+	}
+	// a machine that is not kept is failed as ever: nobody halts it
+	r = newRig(t)
+	r.install(false)
+	r.run(1, refuses)
+	if s := r.status(); s.State != hardware.StateFailed {
+		t.Errorf("not kept: %+v", s)
 	}
 }
 

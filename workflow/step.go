@@ -24,6 +24,8 @@ type Report struct {
 	Outcome   Outcome
 	Message   string
 	Permanent bool
+	// Untouched: nothing was written to a disk. A worker of a former release does not say.
+	Untouched bool
 	Result    Result
 }
 
@@ -193,7 +195,7 @@ func (s *stepper) report(r Report) {
 	t.Finished, t.Message, t.Result = s.c.Now, hardware.PlainText(r.Message, maxMessage), r.Result
 	t.Result.Disk, t.Result.Checksum = hardware.PlainText(r.Result.Disk, 256), hardware.PlainText(r.Result.Checksum, 256)
 	t.Result.Compared = hardware.PlainText(r.Result.Compared, 256)
-	t.Permanent = r.Permanent
+	t.Permanent, t.Untouched = r.Permanent, r.Untouched && r.Outcome != StateSucceeded
 	took := hardware.Duration(t.Finished.Sub(t.Started))
 	switch {
 	case r.Outcome == StateSucceeded:

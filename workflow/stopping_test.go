@@ -420,6 +420,58 @@ func TestAWorkerThatIsBeingSwitched(t *testing.T) {
 	r.stops("c1", hardware.StoppedByWorker)
 }
 
+// TestAWorkerThatOutlivesTheCall: one that came while the controller was being asked is
+// looked at again afterwards. Who lives comes back, and is the proof; of one that died
+// with the power nothing is heard, and there is none.
+func TestAWorkerThatOutlivesTheCall(t *testing.T) {
+	t.Parallel()
+	for _, lives := range []bool{true, false} {
+		r := newRig(t)
+		real := new(bmc)
+		r.switched(real.do)
+		r.provisioned("c1")
+		r.must(r.e.SetMaintenance(r.ctx, r.hw.Meta.UID, true, "new disk"))
+		begun, goOn, out := make(chan struct{}), make(chan struct{}), make(chan error, 1)
+		r.controller(func(ctx context.Context, what string) (hardware.PowerState, error) {
+			if what == "on" {
+				close(begun)
+				<-goOn
+			}
+			return real.do(ctx, what)
+		})
+		go func() {
+			_, err := r.e.Power(r.ctx, r.hw.Meta.UID, "on", "")
+			out <- err
+		}()
+		<-begun
+		r.release("c1", workflow.ReleaseInput{Reserve: &hardware.Reserve{For: "capi/web", KeepDisks: true}})
+		_, tok := r.boot(3)
+		key := newKey()
+		s := r.attach(tok, key, nil)
+		r.running("c1")
+		close(goOn)
+		r.must(<-out)
+		r.running("c1")
+		s.Take()
+		r.pass(time.Minute)
+		deadline := time.After(20 * time.Second)
+		for closed := false; !closed; {
+			select {
+			case <-s.Wake():
+				closed = slices.ContainsFunc(s.Take(), func(c workflow.Command) bool { return c.Close != "" })
+			case <-deadline:
+				t.Fatal("the worker is not looked at again")
+			}
+		}
+		s.Detach()
+		r.running("c1")
+		if lives {
+			r.attach(tok, key, nil)
+			r.stops("c1", hardware.StoppedByWorker)
+		}
+	}
+}
+
 // TestAControllerThatProvesNothing: one that lies, one that fails and one that hangs. The
 // machine is on hold when the time is over, is refused its disk, and is wiped when a
 // human ends that.

@@ -108,6 +108,8 @@ type Attempt struct {
 	Interrupted bool `json:"interrupted,omitempty"`
 	// Permanent: the worker says that trying again cannot help.
 	Permanent bool `json:"permanent,omitempty"`
+	// Untouched: it failed before anything was written to a disk.
+	Untouched bool `json:"untouched,omitempty"`
 	// Result has the figures of a finished attempt, for example bytes written.
 	Result Result `json:"result,omitzero"`
 	// LogBytes is the size of its log, 0 where there is none. It is looked up when the

@@ -60,7 +60,7 @@ func fromReport(r *workerpb.Report) workflow.Report {
 			workerpb.Outcome_OUTCOME_CANCELLED: workflow.StateCancelled,
 			workerpb.Outcome_OUTCOME_TIMED_OUT: workflow.StateTimedOut,
 		}[r.GetOutcome()],
-		Message: r.GetMessage(), Permanent: r.GetPermanent(),
+		Message: r.GetMessage(), Permanent: r.GetPermanent(), Untouched: r.GetUntouched(),
 		Result: workflow.Result{
 			SourceBytes: r.GetSourceBytes(), WrittenBytes: r.GetWrittenBytes(), Disk: r.GetDisk(), Checksum: r.GetChecksum(),
 			Compared: r.GetCompared(),

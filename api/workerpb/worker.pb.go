@@ -474,7 +474,9 @@ type Report struct {
 	// and what it wiped does not count as verified.
 	Wiped []*WipedDisk `protobuf:"bytes,9,rep,name=wiped,proto3" json:"wiped,omitempty"`
 	// compared is what the source was compared with where that is weaker than checksum.
-	Compared      string `protobuf:"bytes,10,opt,name=compared,proto3" json:"compared,omitempty"`
+	Compared string `protobuf:"bytes,10,opt,name=compared,proto3" json:"compared,omitempty"`
+	// untouched: nothing was written to a disk. A worker from before it never says so.
+	Untouched     bool `protobuf:"varint,11,opt,name=untouched,proto3" json:"untouched,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -577,6 +579,13 @@ func (x *Report) GetCompared() string {
 		return x.Compared
 	}
 	return ""
+}
+
+func (x *Report) GetUntouched() bool {
+	if x != nil {
+		return x.Untouched
+	}
+	return false
 }
 
 // WipedDisk is one disk that was wiped and read back.
@@ -1259,7 +1268,7 @@ const file_api_workerpb_worker_proto_rawDesc = "" +
 	"\x06action\x18\x02 \x01(\rR\x06action\x12\x18\n" +
 	"\aattempt\x18\x03 \x01(\rR\aattempt\"\x1b\n" +
 	"\x05Facts\x12\x12\n" +
-	"\x04json\x18\x01 \x01(\fR\x04json\"\x83\x03\n" +
+	"\x04json\x18\x01 \x01(\fR\x04json\"\xa1\x03\n" +
 	"\x06Report\x12?\n" +
 	"\n" +
 	"assignment\x18\x01 \x01(\v2\x1f.rackstrap.worker.v1.AssignmentR\n" +
@@ -1273,7 +1282,8 @@ const file_api_workerpb_worker_proto_rawDesc = "" +
 	"\bchecksum\x18\b \x01(\tR\bchecksum\x124\n" +
 	"\x05wiped\x18\t \x03(\v2\x1e.rackstrap.worker.v1.WipedDiskR\x05wiped\x12\x1a\n" +
 	"\bcompared\x18\n" +
-	" \x01(\tR\bcompared\"\x81\x01\n" +
+	" \x01(\tR\bcompared\x12\x1c\n" +
+	"\tuntouched\x18\v \x01(\bR\tuntouched\"\x81\x01\n" +
 	"\tWipedDisk\x12\x12\n" +
 	"\x04path\x18\x01 \x01(\tR\x04path\x12\x16\n" +
 	"\x06serial\x18\x02 \x01(\tR\x06serial\x12\x14\n" +

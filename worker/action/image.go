@@ -23,47 +23,19 @@ func imageWrite(ctx context.Context, env Env, o workflow.ImageWrite) (Result, er
 func writeImage(ctx context.Context, env Env, o workflow.ImageWrite, p patience) (Result, error) {
 	sum, err := codec.ParseChecksum(o.Checksum)
 	if err != nil {
-		return Result{}, permanent(err)
+		return Result{}, untouched(permanent(err))
 	}
-	format, err := codec.ParseFormat(o.Format)
+	w, err := openImage(ctx, env, o, sum, p)
 	if err != nil {
-		return Result{}, permanent(err)
+		return Result{}, untouched(err)
 	}
-	u, err := imageURL(env.HTTPBase, o)
-	if err != nil {
-		return Result{}, err
-	}
-	client, err := httpClient(o)
-	if err != nil {
-		return Result{}, err
-	}
-	d, err := env.disk(o.Disk)
-	if err != nil {
-		return Result{}, err
-	}
-	if err := d.inUse(); err != nil {
-		return Result{}, err
-	}
-	source, err := fetch(ctx, env.Log, client, u, !sum.IsZero(), p)
-	if err != nil {
-		return Result{}, err
-	}
-	image, err := codec.NewReader(source, codec.Options{Format: format, Size: source.size, Checksum: sum})
-	if err != nil {
-		return Result{}, classify(fmt.Errorf("image %s: %w", source.shown(), err))
-	}
-	defer image.Close()
-	if image.Format() == codec.Raw && source.size < 0 && sum.IsZero() {
-		return Result{}, permanentf("image %s: it is not compressed, the server does not say how long it is, and there is no checksum: nothing shows whether all of it came (set checksum:)", source.shown())
-	}
-	w := imageWriter{env: env, disk: d, image: image, size: max(source.size, 0), abort: func() { source.Close() }}
-	env.Log.Info("writing image", "url", source.shown(), "format", string(image.Format()), "source_bytes", source.size, "disk", d.path, "disk_bytes", d.size)
+	defer w.image.Close()
 	began := time.Now()
 	out, err := w.run(ctx)
 	if err != nil {
-		return out, classify(fmt.Errorf("image %s: %w", source.shown(), err))
+		return out, classify(fmt.Errorf("image %s: %w", w.shown, err))
 	}
-	out.Checksum = image.Strong().String()
+	out.Checksum = w.image.Strong().String()
 	env.Log.Info("image written, flushed and read back", "source_bytes", out.SourceBytes, "written_bytes", out.WrittenBytes, "took", took(began),
 		"source_rate", rate(out.SourceBytes, began), "disk_rate", rate(out.WrittenBytes, began), "sha256", out.Checksum, "expected", orDefault(sum.String(), "nothing"))
 	if sum.Weak() {
@@ -71,6 +43,44 @@ func writeImage(ctx context.Context, env Env, o workflow.ImageWrite, p patience)
 		env.Log.Warn("the image was compared with a checksum that protects from accidents only", "checksum", out.Compared, "sha256", out.Checksum)
 	}
 	return out, nil
+}
+
+// openImage finds the image and its disk. It writes nothing.
+func openImage(ctx context.Context, env Env, o workflow.ImageWrite, sum codec.Checksum, p patience) (*imageWriter, error) {
+	format, err := codec.ParseFormat(o.Format)
+	if err != nil {
+		return nil, permanent(err)
+	}
+	u, err := imageURL(env.HTTPBase, o)
+	if err != nil {
+		return nil, err
+	}
+	client, err := httpClient(o)
+	if err != nil {
+		return nil, err
+	}
+	d, err := env.disk(o.Disk)
+	if err != nil {
+		return nil, err
+	}
+	if err := d.inUse(); err != nil {
+		return nil, err
+	}
+	source, err := fetch(ctx, env.Log, client, u, !sum.IsZero(), p)
+	if err != nil {
+		return nil, err
+	}
+	image, err := codec.NewReader(source, codec.Options{Format: format, Size: source.size, Checksum: sum})
+	if err != nil {
+		return nil, classify(fmt.Errorf("image %s: %w", source.shown(), err))
+	}
+	if image.Format() == codec.Raw && source.size < 0 && sum.IsZero() {
+		image.Close()
+		return nil, permanentf("image %s: it is not compressed, the server does not say how long it is, and there is no checksum: nothing shows whether all of it came (set checksum:)", source.shown())
+	}
+	w := &imageWriter{env: env, disk: d, image: image, shown: source.shown(), size: max(source.size, 0), abort: func() { source.Close() }}
+	env.Log.Info("writing image", "url", source.shown(), "format", string(image.Format()), "source_bytes", source.size, "disk", d.path, "disk_bytes", d.size)
+	return w, nil
 }
 
 // classify marks what another attempt with the same image cannot mend. A wrong
@@ -87,6 +97,7 @@ type imageWriter struct {
 	env   Env
 	disk  disk
 	image *codec.Reader
+	shown string // where it comes from, without secrets
 	size  int64  // of the source, 0 when unknown
 	abort func() // ends the download
 	dev   *device
@@ -99,13 +110,13 @@ func (w *imageWriter) run(ctx context.Context) (Result, error) {
 	out := Result{Disk: w.disk.path}
 	dev, err := openDevice(w.disk.path)
 	if err != nil {
-		return out, err
+		return out, untouched(err)
 	}
 	defer dev.Close()
 	w.dev = dev
 	writer := &diskWriter{dev: dev, moved: w.report, abort: w.abort, samples: newSampler()}
 	if least := w.image.MinSize(); least > dev.size {
-		return out, writer.tooLarge(least)
+		return out, untouched(writer.tooLarge(least))
 	}
 	err = w.invalidate() // the system that was there must not boot half overwritten
 	var size int64

@@ -218,6 +218,9 @@ func TestImageWrite(t *testing.T) {
 			if IsPermanent(err) == tt.again {
 				t.Errorf("permanent is %t: %v", !tt.again, err)
 			}
+			if Untouched(err) != tt.clean {
+				t.Errorf("it says that the disk is untouched: %t: %v", !tt.clean, err)
+			}
 			checkNotBootable(t, got, tt.clean)
 		})
 	}

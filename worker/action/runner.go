@@ -140,7 +140,7 @@ func (t typed[O]) Run(ctx context.Context, env Env, options json.RawMessage) (Re
 	}
 	decoded, err := workflow.DecodeOptions(t.kind, options)
 	if err != nil {
-		return Result{}, permanent(err)
+		return Result{}, untouched(permanent(err))
 	}
 	o, ok := decoded.(any).(*O)
 	if !ok {
@@ -166,6 +166,25 @@ func permanent(err error) error {
 }
 
 func permanentf(format string, args ...any) error { return permanent(fmt.Errorf(format, args...)) }
+
+// untouchedError marks a failure before anything was written to a disk.
+type untouchedError struct{ error }
+
+func (u untouchedError) Unwrap() error { return u.error }
+
+func untouched(err error) error {
+	if err == nil {
+		return nil
+	}
+	return untouchedError{err}
+}
+
+// Untouched reports whether the action that failed with err wrote nothing to a disk.
+// False is: it may have.
+func Untouched(err error) bool {
+	var u untouchedError
+	return errors.As(err, &u)
+}
 
 // IsPermanent reports whether err will come again with every attempt, because
 // the options, the image or the machine have to change first.

@@ -24,7 +24,7 @@ const wipeAtOnce = 32
 func wipeVerified(ctx context.Context, env Env, sel workflow.Disk) (Result, error) {
 	targets, err := verifiedTargets(env, sel)
 	if err != nil {
-		return Result{}, err
+		return Result{}, untouched(err)
 	}
 	env.Log.Info("disks chosen", "asked_for", string(sel), "disks", list(targets))
 	if len(targets) == 0 {

@@ -26,13 +26,13 @@ func diskWipe(ctx context.Context, env Env, o workflow.DiskWipe) (Result, error)
 	}
 	targets, err := wipeTargets(env, o.Disk)
 	if err != nil {
-		return Result{}, err
+		return Result{}, untouched(err)
 	}
 	var out Result
 	var paths []string
 	for _, d := range targets {
 		if err := d.inUse(); err != nil {
-			return out, err
+			return out, untouched(err)
 		}
 	}
 	for _, d := range targets {
