@@ -17,7 +17,7 @@ import (
 func (a *app) hardwareCommand() *cobra.Command {
 	r := records[hardware.Hardware]{a, api.KindHardware, func(c *client.Client) *client.Records[hardware.Hardware] { return c.Hardware }, hardwareColumns}
 	cmd := r.command("The records of the machines", "", "  rackstrap hardware list\n  rackstrap hardware get m1", a.holdCommand(true), a.holdCommand(false), a.labelCommand(),
-		a.acceptCommand(), a.maintenanceCommand(), a.retireCommand(), a.inspectCommand(), a.factsCommand())
+		a.acceptCommand(), a.maintenanceCommand(), a.retireCommand(), a.inspectCommand(), a.cancelCommand(), a.factsCommand())
 	cmd.Aliases = []string{"hw"}
 	return cmd
 }

@@ -67,6 +67,26 @@ func (a *app) maintenanceCommand() *cobra.Command {
 	return a.choice(cmd, "maintenance", func() (any, error) { return api.Note{Note: note, Off: off}, nil })
 }
 
+func (a *app) cancelCommand() *cobra.Command {
+	var reason string
+	cmd := &cobra.Command{
+		Use: "cancel NAME...", Short: "End what runs on machines: their active workflows, whatever these are called", Args: takes("NAME..."),
+		Example: "  rackstrap hardware cancel m1\n  rackstrap hardware cancel -l rack=a1 --reason 'wrong image'",
+		RunE: func(cmd *cobra.Command, args []string) error {
+			return a.each(cmd, args, func(ctx context.Context, c *client.Client, name string) (string, error) {
+				one := 1
+				done, err := c.Bulk(ctx, api.Bulk{Verb: "cancel", Names: []string{name}, Options: map[string]any{"reason": reason}, Confirm: &one})
+				if err != nil {
+					return "", err
+				}
+				return done[0].Detail, nil
+			})
+		},
+	}
+	cmd.Flags().StringVar(&reason, "reason", "", "what the timeline shows")
+	return a.choice(cmd, "cancel", func() (any, error) { return api.Cancel{Reason: reason}, nil })
+}
+
 func (a *app) retireCommand() *cobra.Command {
 	var note string
 	var force bool

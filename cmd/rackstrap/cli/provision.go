@@ -2,6 +2,8 @@ package cli
 
 import (
 	"fmt"
+	"slices"
+	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -95,7 +97,7 @@ Where user-data and vendor-data are both yours, call it yourself, or leave it ou
 	f.BoolVar(&in.WaitForPhoneHome, "phone-home", false, "the machine is provisioned when its system phones home, and failed if it does not within 30 minutes; needs cloud-init")
 	f.StringVar(&in.Claim, "claim", "", "the claim that holds the machine")
 	f.StringVar(&in.Name, "name", "", "name of the workflow; the same name and values again are no second install")
-	f.BoolVar(&in.DryRun, "dry-run", false, "print the rendered actions, without secrets, and start nothing")
+	f.BoolVar(&in.DryRun, "dry-run", false, "print the rendered actions, without secrets, and the disks that would be erased; start nothing")
 	f.BoolVar(&wait, "wait", false, "wait for its end and show its progress")
 	f.DurationVar(&timeout, "timeout", 0, "with --wait: give up waiting after that long")
 	_ = cmd.RegisterFlagCompletionFunc("format", cobra.FixedCompletions([]string{"cloud-config", "ignition", "talos"}, cobra.ShellCompDirectiveNoFileComp))
@@ -103,9 +105,10 @@ Where user-data and vendor-data are both yours, call it yourself, or leave it ou
 	return cmd
 }
 
-// printDryRun prints what would be done, action by action.
+// printDryRun prints what would be done, action by action, and what of it cannot be
+// undone.
 func (a *app) printDryRun(p *api.Provisioned) error {
-	if done, err := a.printValue(p.Workflow.Status.Actions); done {
+	if done, err := a.printValue(p); done {
 		return err
 	}
 	if _, err := fmt.Fprintf(a.Out, "%s: template %s, nothing is started\n", p.Hardware, p.Workflow.Spec.Template); err != nil {
@@ -114,6 +117,22 @@ func (a *app) printDryRun(p *api.Provisioned) error {
 	var lines [][]string
 	for i, x := range p.Workflow.Status.Actions {
 		lines = append(lines, []string{fmt.Sprint(i+1) + ".", x.Name, string(x.Kind), string(x.With)})
+	}
+	if err := aligned(a.Out, "  ", lines); err != nil || len(p.Erases) == 0 {
+		return err
+	}
+	if _, err := fmt.Fprintln(a.Out, "what is erased:"); err != nil {
+		return err
+	}
+	lines = nil
+	for _, e := range p.Erases {
+		disk, about := string(e.Wanted), e.Why
+		if e.Disk != nil {
+			d := e.Disk
+			disk = d.Path
+			about = strings.Join(slices.DeleteFunc([]string{size(int64(d.Bytes)), oneLine(d.Model), oneLine(d.Serial)}, func(s string) bool { return s == "" }), ", ")
+		}
+		lines = append(lines, []string{orDash(disk), about, string(e.Holds) + ": " + e.Detail})
 	}
 	return aligned(a.Out, "  ", lines)
 }
