@@ -17,11 +17,13 @@ func TestDoctorPanics(t *testing.T) {
 	c.Data, c.Socket, c.Interfaces = filepath.Join(dir, "data"), filepath.Join(dir, "sock"), []string{"lo"}
 	d := &doctor{in: func(func() error) error { panic("no such network") }, progress: func(string) {}}
 	by := map[string]diagnosis{}
-	for _, x := range d.examineWith(t.Context(), &c) {
+	for _, x := range append(d.examineWith(t.Context(), &c), d.others(t.Context(), &c, []nic{{name: "lo", up: true}}, &running{})...) {
 		by[x.About] = x
 	}
-	if x := by["DHCP on lo"]; x.Result != gradeFail || x.Do == "" || !strings.Contains(x.Says, "no such network") {
-		t.Errorf("the search: %+v", x)
+	for _, about := range []string{"interfaces", "DHCP on lo"} {
+		if x := by[about]; x.Result != gradeFail || x.Do == "" || !strings.Contains(x.Says, "no such network") {
+			t.Errorf("%s: %+v", about, x)
+		}
 	}
 	if x := by["clock"]; x.Result == "" {
 		t.Errorf("what comes after it is not looked at: %+v", by)

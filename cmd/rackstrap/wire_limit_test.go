@@ -83,7 +83,7 @@ func TestAnOfficeBehindOneAddress(t *testing.T) {
 	trust := &tls.Config{InsecureSkipVerify: true}
 	// a page has a connection of its own, with a stream of events that stays open
 	page := func() (ask func(path string) (*http.Response, error)) {
-		c := &http.Client{Transport: &http.Transport{TLSClientConfig: trust, ForceAttemptHTTP2: true, MaxConnsPerHost: 1}}
+		c := &http.Client{Transport: &http.Transport{TLSClientConfig: trust.Clone(), ForceAttemptHTTP2: true}}
 		t.Cleanup(c.CloseIdleConnections)
 		return func(path string) (*http.Response, error) {
 			r, err := http.NewRequestWithContext(t.Context(), http.MethodGet, "https://"+at+api.Base+path, nil)
