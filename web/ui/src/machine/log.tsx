@@ -65,7 +65,7 @@ function OpenLog({ place, known, running, file }: { place: Place; known: number;
   const [following, setFollowing] = useState(running);
   const box = useRef<HTMLPreElement>(null);
   const top = useRef(0);
-  const latest = useRef<Shown>();
+  const latest = useRef<Shown | undefined>(undefined);
   latest.current = shown;
   const put = (s: Shown) => {
     latest.current = s;
