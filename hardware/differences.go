@@ -14,8 +14,8 @@ const maxDifferences = 16
 //
 // Left out is what changes by itself: names that the kernel gives in any order, memory
 // that a kernel keeps for itself, what a worker of another version reports or does not,
-// sticks and virtual media, and that a link came up or how fast it was negotiated,
-// which takes longer than a boot.
+// sticks and virtual media, that a link came up or how fast it was negotiated, which
+// takes longer than a boot, and what is on the disks, which workflows and systems write.
 func Differences(old, now *Facts) []string {
 	if old == nil || now == nil {
 		return nil

@@ -187,6 +187,8 @@ type DiskFact struct {
 	// managed by the host.
 	ReadOnly  bool `json:"readOnly,omitempty"`
 	Removable bool `json:"removable,omitempty"`
+	// Layout is what was on it; nil where the worker did not look: it is older than that.
+	Layout *Layout `json:"layout,omitempty"`
 }
 
 // NICFact is one network interface as the worker's kernel sees it.
@@ -222,11 +224,13 @@ func (f *Facts) Cap() {
 		}
 	}
 	f.Disks = f.Disks[:min(len(f.Disks), maxFactDisks)]
+	room := maxFactPartitions
 	for i := range f.Disks {
 		d := &f.Disks[i]
 		for _, s := range []*string{&d.Path, &d.Serial, &d.WWN, &d.Model, &d.Transport} {
 			*s = FactText(*s)
 		}
+		room -= d.Layout.cap(room)
 	}
 	f.NICs = f.NICs[:min(len(f.NICs), maxFactNICs)]
 	for i := range f.NICs {

@@ -227,6 +227,9 @@ func (db *DB) put(t *Txn, key string, was uint64, v any) error {
 func cloneFacts(f *hardware.Facts) *hardware.Facts {
 	c := *f
 	c.Disks, c.NICs = slices.Clone(f.Disks), slices.Clone(f.NICs)
+	for i := range c.Disks {
+		c.Disks[i].Layout = c.Disks[i].Layout.Clone()
+	}
 	return &c
 }
 

@@ -33,6 +33,7 @@ type devices struct {
 	plugger *module.Plugger
 	root    fs.FS
 	bmc     *bmcSearch
+	layouts *probe.Layouts
 
 	settled sync.Once
 }
@@ -41,7 +42,8 @@ type devices struct {
 // comes, until ctx is done. A kernel without modules can work, too: its error is a
 // line on the console.
 func startDevices(ctx context.Context, wg *sync.WaitGroup, say func(string, ...any)) *devices {
-	d := &devices{say: say, root: os.DirFS("/")}
+	root := os.DirFS("/")
+	d := &devices{say: say, root: root, layouts: probe.NewLayouts(root)}
 	loader, err := module.OpenLoader(modulesDir)
 	if err != nil {
 		say("%v", err)
@@ -121,7 +123,7 @@ func (d *devices) Facts(ctx context.Context, report func(hardware.Facts)) {
 	select {
 	case <-d.bmc.done:
 	case <-late:
-		report(d.facts())
+		report(d.facts(ctx))
 		select {
 		case <-d.bmc.done:
 			if d.bmc.fact == nil {
@@ -133,13 +135,14 @@ func (d *devices) Facts(ctx context.Context, report func(hardware.Facts)) {
 	case <-ctx.Done():
 		return
 	}
-	f := d.facts()
+	f := d.facts(ctx)
 	f.BMC = d.bmc.fact
 	report(f)
 }
 
-func (d *devices) facts() hardware.Facts {
+func (d *devices) facts(ctx context.Context) hardware.Facts {
 	f := probe.Facts(d.root, time.Now())
+	d.layouts.Fill(ctx, f.Disks)
 	permanentMACs(f.NICs)
 	return f
 }

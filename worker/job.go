@@ -50,10 +50,14 @@ type jobs struct {
 	stuck func(reason string)
 	// after is told what follows a success, with the number of its report.
 	after func(seq uint64, what action.After)
+	// written is called where actions wrote to the disks and no other may come, before
+	// that is reported: the appliance may then send the machine away.
+	written func(ctx context.Context)
 
 	mu      sync.Mutex
 	current *job
 	next    *workerpb.Assign // waits for the end of current
+	wrote   bool             // to a disk, since written was called
 	// last is the report of the latest attempt that ended, for an appliance that
 	// asks for the same attempt again.
 	last    *workerpb.Report
@@ -156,6 +160,9 @@ func (j *jobs) run(ctx, jctx context.Context, jb *job) {
 	r := report(jb.assign, res, err, context.Cause(jctx))
 	j.c.Say("%s: %s", jb.shown.Title(), endText(r))
 	log.Log(ctx, endLevel(r), "attempt ended", "outcome", endText(r), "took", time.Since(began).Round(time.Millisecond), "permanent", r.GetPermanent())
+	if j.settle(jb.assign, res, err) {
+		j.written(ctx)
+	}
 	j.mu.Lock()
 	j.current, j.last = nil, r
 	j.lastSeq = j.out.Add(&workerpb.Up{Body: &workerpb.Up_Report{Report: r}})
@@ -169,6 +176,18 @@ func (j *jobs) run(ctx, jctx context.Context, jb *job) {
 	if err == nil && next == nil && res.After != action.Continue {
 		j.after(seq, res.After)
 	}
+}
+
+// settle notes whether an attempt may have written to a disk; it reports whether the
+// disks are to be looked at: something was written, and this was the last action, or it
+// failed and nobody knows what follows.
+func (j *jobs) settle(a *workerpb.Assign, res action.Result, err error) bool {
+	last := err != nil || res.After != action.Continue || a.GetAssignment().GetAction()+1 == a.GetActions()
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	wrote := j.wrote || err != nil || res.Disk != ""
+	j.wrote = wrote && !last
+	return wrote && last
 }
 
 // limit ends the attempt when its time is over, and the machine's patience when it

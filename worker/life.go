@@ -128,7 +128,7 @@ func (l *life) config(p Params) Config {
 		Env: func() action.Env {
 			return action.Env{HTTPBase: base, MACs: macs(), LoadModule: l.devices.Load}
 		},
-		Ready: l.devices.Ready, Facts: l.devices.Facts,
+		Ready: l.devices.Ready, Facts: l.devices.Facts, Look: l.devices.layouts.Fill,
 		SetClock: pid1.SetClock, Uptime: pid1.Uptime, Say: l.console.Say,
 	}
 }

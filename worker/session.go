@@ -31,6 +31,9 @@ type Config struct {
 	// Facts looks at the machine and reports what it finds, again where more comes to
 	// light later; it is called once, after the first Welcome.
 	Facts func(ctx context.Context, report func(hardware.Facts))
+	// Look gives disks that were reported the layout that they have now, in seconds; nil:
+	// what the actions did to them is not reported.
+	Look func(ctx context.Context, disks []hardware.DiskFact)
 	// SetClock sets the machine's clock.
 	SetClock func(time.Time) error
 	// Uptime is the time since the kernel's start.
@@ -64,8 +67,10 @@ type Session struct {
 	haveFacts  chan struct{}
 	looked     sync.Once
 	firstFacts uint64
-	ends       chan End
-	wg         sync.WaitGroup
+	// latest are the facts that were reported last; nil before the first.
+	latest atomic.Pointer[hardware.Facts]
+	ends   chan End
+	wg     sync.WaitGroup
 }
 
 // NewSession makes the worker's key; its error is that of the random source.
@@ -75,7 +80,7 @@ func NewSession(c Config) (*Session, error) {
 		return nil, err
 	}
 	s := &Session{c: c, trust: trust, out: newOutbox(), ends: make(chan End, 1), haveFacts: make(chan struct{})}
-	s.jobs = &jobs{c: &s.c, out: s.out}
+	s.jobs = &jobs{c: &s.c, out: s.out, written: s.lookAgain}
 	s.jobs.stuck = func(reason string) {
 		s.end(End{What: pid1.Restart, Reason: reason + "; the machine restarts to get free of it", Fault: true})
 	}

@@ -80,7 +80,14 @@ func startWorker(t *testing.T, a *appliance, pin [32]byte) *bench {
 			"broken":      broken{},
 			"file.write":  action.Runners()[workflow.KindFileWrite],
 		},
-		Facts:  func(_ context.Context, report func(hardware.Facts)) { report(hardware.Facts{CPUs: 7}) },
+		Facts: func(_ context.Context, report func(hardware.Facts)) {
+			report(hardware.Facts{CPUs: 7, Disks: []hardware.DiskFact{{Path: "/dev/vda", Layout: &hardware.Layout{Table: hardware.TableNone}}}})
+		},
+		Look: func(_ context.Context, disks []hardware.DiskFact) {
+			for i := range disks {
+				disks[i].Layout = &hardware.Layout{Table: hardware.TableGPT}
+			}
+		},
 		Uptime: func() time.Duration { return 1234 * time.Millisecond },
 		SetClock: func(at time.Time) error {
 			b.mu.Lock()
@@ -175,6 +182,60 @@ func TestHelloFactsAndOneAction(t *testing.T) {
 	}
 	if len(b.clock) != 1 {
 		t.Errorf("the clock was set %d times", len(b.clock))
+	}
+}
+
+// What the actions left on the disks is reported once, before the end of the last one;
+// or when one fails.
+func TestLooksAgain(t *testing.T) {
+	t.Parallel()
+	for name, tt := range map[string]struct {
+		actions []string
+		failure error
+		looks   int
+	}{
+		"restarts":          {[]string{"image.write", "image.write", "reboot"}, nil, 1},
+		"the last of three": {[]string{"reboot", "image.write", "image.write"}, nil, 1},
+		"fails":             {[]string{"image.write"}, errors.New("no such disk"), 1},
+		"goes on":           {[]string{"image.write", "image.write"}, nil, 0},
+		"writes nothing":    {[]string{"reboot"}, nil, 0},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			b := newBench(t)
+			k := b.welcome(t)
+			read := func(m *workerpb.Up) (f hardware.Facts) {
+				if err := json.Unmarshal(m.GetFacts().GetJson(), &f); err != nil {
+					t.Fatal(err)
+				}
+				return f
+			}
+			first := k.next(t, "facts", func(m *workerpb.Up) bool { return m.GetFacts() != nil })
+			if got := read(first).Disks[0].Layout; got.Table != hardware.TableNone {
+				t.Errorf("at first the layout is %+v", got)
+			}
+			var looks []hardware.Facts
+			for i, kind := range tt.actions {
+				k.assign(t, kind, uint32(i), 0, 0)
+				b.wait(t)
+				b.fake.finish <- tt.failure
+				for {
+					m := k.next(t, "report or facts", func(m *workerpb.Up) bool { return m.GetFacts() != nil || m.GetReport() != nil })
+					if m.GetReport() != nil {
+						break
+					}
+					looks = append(looks, read(m))
+				}
+			}
+			if len(looks) != tt.looks {
+				t.Fatalf("%d looks, want %d", len(looks), tt.looks)
+			}
+			for _, f := range looks {
+				if f.CPUs != 7 || f.Disks[0].Layout.Table != hardware.TableGPT {
+					t.Errorf("facts are %+v", f)
+				}
+			}
+		})
 	}
 }
 

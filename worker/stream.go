@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"slices"
 	"sync"
 	"time"
 
@@ -160,7 +161,16 @@ func (s *Session) found(f hardware.Facts) {
 	}()
 	f.Worker = s.c.Version
 	f.Cap()
+	all := f
+	s.latest.Store(&all)
 	b, err := json.Marshal(f)
+	if err == nil && len(b) > maxFacts {
+		f.Disks = slices.Clone(f.Disks) // those of latest keep theirs
+		for i := range f.Disks {
+			f.Disks[i].Layout = nil
+		}
+		b, err = json.Marshal(f)
+	}
 	for err == nil && len(b) > maxFacts {
 		f.Disks = f.Disks[:len(f.Disks)/2]
 		f.NICs = f.NICs[:len(f.NICs)/2]
@@ -171,4 +181,30 @@ func (s *Session) found(f hardware.Facts) {
 		return
 	}
 	seq = s.out.Add(&workerpb.Up{Body: &workerpb.Up_Facts{Facts: &workerpb.Facts{Json: b}}})
+}
+
+// lookAgain reports what is on the disks after actions wrote to them. All else in the
+// facts stays as it was found: a disk that broke meanwhile is missing from a release, not
+// from the machine.
+func (s *Session) lookAgain(ctx context.Context) {
+	if s.c.Look == nil {
+		return
+	}
+	limit := time.NewTimer(factsLimit)
+	defer limit.Stop()
+	select {
+	case <-s.haveFacts:
+	case <-limit.C:
+		return
+	case <-ctx.Done():
+		return
+	}
+	latest := s.latest.Load()
+	if latest == nil {
+		return
+	}
+	f := *latest
+	f.Disks = slices.Clone(f.Disks)
+	s.c.Look(ctx, f.Disks)
+	s.found(f)
 }

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"fmt"
 	"slices"
+	"time"
 
 	"github.com/rackstrap/rackstrap/hardware"
 )
@@ -16,6 +17,8 @@ type Erasure struct {
 	// Disk is the disk; nil where the facts do not tell, and Why says why not.
 	Disk *hardware.DiskFact `json:"disk,omitempty"`
 	Why  string             `json:"why,omitempty"`
+	// Seen is when the worker told of the disk, and of what was on it then.
+	Seen time.Time `json:"seen,omitzero"`
 	// Holds is what is known to be on the disk, and Detail says it in words.
 	Holds  Holds  `json:"holds"`
 	Detail string `json:"detail"`
@@ -76,7 +79,7 @@ func erased(h *hardware.Hardware, want Disk) []Erasure {
 	}
 	out := make([]Erasure, len(picked))
 	for i, d := range picked {
-		out[i] = Erasure{Wanted: want, Disk: &d}
+		out[i] = Erasure{Wanted: want, Disk: &d, Seen: h.Facts.Collected}
 		out[i].Holds, out[i].Detail = holds(&h.Status, hardware.DiskRef{Path: d.Path, Serial: d.Serial})
 	}
 	return out

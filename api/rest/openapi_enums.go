@@ -24,6 +24,9 @@ func enums() map[reflect.Type][]string {
 	set(out, hardware.PoolAny, hardware.PoolKnown)
 	set(out, hardware.LeaseStates()...)
 	set(out, hardware.ConflictUUID, hardware.ConflictSerial, hardware.ConflictMAC, hardware.ConflictReplaced, hardware.ConflictNIC)
+	set(out, hardware.TableGPT, hardware.TableDOS, hardware.TableNone, hardware.TableUnknown)
+	set(out, hardware.ContentExt2, hardware.ContentExt3, hardware.ContentExt4, hardware.ContentXFS, hardware.ContentBtrfs, hardware.ContentVFAT,
+		hardware.ContentNTFS, hardware.ContentSwap, hardware.ContentLVM2, hardware.ContentRAID, hardware.ContentLUKS)
 	set(out, hardware.ScopeEnrol, hardware.ScopeIdle, hardware.ScopeWork)
 	set(out, hardware.StoppedNeverRan, hardware.StoppedByPowerOff, hardware.StoppedByWorker, hardware.StoppedByHold)
 	set(out, hardware.ModeReservation, hardware.ModePool, hardware.ModeProxy, hardware.ModeOff)

@@ -1,7 +1,6 @@
 package action
 
 import (
-	"bytes"
 	"errors"
 	"fmt"
 	"io"
@@ -10,6 +9,9 @@ import (
 	"strings"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/rackstrap/rackstrap/hardware"
+	"github.com/rackstrap/rackstrap/worker/superblock"
 )
 
 // filesystem is what the superblock of a partition says.
@@ -18,43 +20,17 @@ type filesystem struct {
 	label string
 }
 
-// superblock says where to look for a kind of file system.
-type superblock struct {
-	kind         string
-	offset       int64
-	magic        string
-	label, width int64 // of the label; width 0 for none
-}
-
-// superblocks are the file systems the worker mounts, after their on-disk
-// formats: ext4, XFS, btrfs, FAT32, and FAT16 or FAT12.
-var superblocks = []superblock{
-	{"ext4", 0x438, "\x53\xef", 0x478, 16},
-	{"xfs", 0, "XFSB", 0x6c, 12},
-	{"btrfs", 0x10040, "_BHRfS_M", 0x1012b, 256},
-	{"vfat", 82, "FAT32   ", 71, 11},
-	{"vfat", 54, "FAT1", 43, 11},
+// mountKinds are the file systems the worker mounts, as mount(2) calls them. The driver of
+// ext4 mounts its elders, too.
+var mountKinds = map[hardware.ContentKind]string{
+	hardware.ContentExt2: "ext4", hardware.ContentExt3: "ext4", hardware.ContentExt4: "ext4",
+	hardware.ContentXFS: "xfs", hardware.ContentBtrfs: "btrfs", hardware.ContentVFAT: "vfat",
 }
 
 // identify reads the superblock.
 func identify(r io.ReaderAt) filesystem {
-	for _, s := range superblocks {
-		magic := make([]byte, len(s.magic))
-		if _, err := r.ReadAt(magic, s.offset); err != nil || string(magic) != s.magic {
-			continue
-		}
-		label := make([]byte, s.width)
-		_, _ = r.ReadAt(label, s.label)
-		if end := bytes.IndexByte(label, 0); end >= 0 {
-			label = label[:end]
-		}
-		text := strings.TrimRight(string(label), " ")
-		if s.kind == "vfat" && text == "NO NAME" {
-			text = ""
-		}
-		return filesystem{s.kind, text}
-	}
-	return filesystem{}
+	f := superblock.Filesystem(r)
+	return filesystem{mountKinds[f.Kind], f.Label}
 }
 
 func identifyPath(path string) (filesystem, error) {

@@ -2,6 +2,7 @@ package cli
 
 import (
 	"fmt"
+	"path"
 	"strings"
 	"time"
 
@@ -14,7 +15,8 @@ func (a *app) factsCommand() *cobra.Command {
 	return &cobra.Command{
 		Use: "facts NAME", Short: "Show what is in a machine", Args: takes("NAME"),
 		Long: `Show what the worker found in a machine when it last booted there, and what speaks
-against its being the machine of its record.`,
+against its being the machine of its record. What is on its disks is as the worker left
+it; a system that was installed may have changed it since.`,
 		Example: "  rackstrap hardware facts m1\n  rackstrap hardware facts m1 -o json",
 		RunE: func(cmd *cobra.Command, args []string) error {
 			c := a.client()
@@ -106,6 +108,15 @@ func factLines(h *hardware.Hardware) [][2]string {
 			}
 		}
 		add("disk", append([]string{d.Path, size(int64(d.Bytes)), d.Transport, d.Model, labelled("serial", d.Serial)}, traits...)...)
+		if l := d.Layout; l != nil {
+			add("", "on "+path.Base(d.Path)+": "+l.Words())
+			for _, p := range l.Partitions {
+				add("", hardware.PartitionName(d.Path, p.Number)+" "+size(int64(p.Bytes)), p.Type, labelled("name", p.Name), string(p.Content), labelled("label", p.Label))
+			}
+			if l.More > 0 {
+				add("", "and "+plural(l.More, "more partition"))
+			}
+		}
 	}
 	for _, n := range f.NICs {
 		link := "no link"

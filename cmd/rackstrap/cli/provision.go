@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strings"
@@ -114,6 +115,11 @@ func (a *app) printDryRun(p *api.Provisioned) error {
 	if _, err := fmt.Fprintf(a.Out, "%s: template %s, nothing is started\n", p.Hardware, p.Workflow.Spec.Template); err != nil {
 		return err
 	}
+	for _, e := range p.Erases {
+		if _, err := fmt.Fprintf(a.Out, "  erases %s\n", oneLine(erasure(e))); err != nil {
+			return err
+		}
+	}
 	var lines [][]string
 	for i, x := range p.Workflow.Status.Actions {
 		lines = append(lines, []string{fmt.Sprint(i+1) + ".", x.Name, string(x.Kind), string(x.With)})
@@ -135,4 +141,16 @@ func (a *app) printDryRun(p *api.Provisioned) error {
 		lines = append(lines, []string{orDash(disk), about, string(e.Holds) + ": " + e.Detail})
 	}
 	return aligned(a.Out, "  ", lines)
+}
+
+// erasure is a disk that would be overwritten, and what is known of it.
+func erasure(e api.Erasure) string {
+	if e.Disk == nil {
+		return fmt.Sprintf("%s: %s", cmp.Or(string(e.Wanted), "the only disk"), e.Why)
+	}
+	s := fmt.Sprintf("%s, %s: %s", e.Disk.Path, size(int64(e.Disk.Bytes)), e.Detail)
+	if on := e.Disk.Holds(); on != "" {
+		s += fmt.Sprintf("; on it at %s: %s", e.Seen.Local().Format(time.DateTime), on)
+	}
+	return s
 }

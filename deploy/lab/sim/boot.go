@@ -200,7 +200,8 @@ func (m *Machine) runWorker(ctx context.Context, from netip.Addr, args string) (
 	s, err := worker.NewSession(worker.Config{
 		Params: p, Version: "simulated", Runners: m.runners(from),
 		Env:      func() action.Env { return action.Env{HTTPBase: p.HTTP, MACs: []string{m.spec.MAC.String()}} },
-		Facts:    func(_ context.Context, report func(hardware.Facts)) { report(m.spec.facts()) },
+		Facts:    func(_ context.Context, report func(hardware.Facts)) { report(m.Facts()) },
+		Look:     m.look,
 		SetClock: func(time.Time) error { return nil },
 		Uptime:   func() time.Duration { return time.Since(began) },
 		Say:      m.say,

@@ -1,11 +1,13 @@
 package sim
 
 import (
+	"context"
 	"fmt"
 	"maps"
 	"slices"
 	"strings"
 
+	"github.com/rackstrap/rackstrap/hardware"
 	"github.com/rackstrap/rackstrap/workflow"
 )
 
@@ -13,6 +15,41 @@ import (
 type disk struct {
 	Disk
 	system *System // nil: nothing that boots
+	// layout is what a worker sees on it.
+	layout *hardware.Layout
+}
+
+// blank is what is on a disk that was wiped.
+func blank() *hardware.Layout { return &hardware.Layout{Table: hardware.TableNone} }
+
+// ofSystem is what an image leaves on a disk of so many bytes, once it was grown.
+func ofSystem(bytes int64) *hardware.Layout {
+	const mib, efi = 1 << 20, 512 << 20
+	l := &hardware.Layout{Table: hardware.TableGPT}
+	start, end := uint64(mib), uint64(bytes)/mib*mib-mib
+	if end > 2*efi {
+		l.Partitions = append(l.Partitions, hardware.PartitionFact{Number: 1, Start: start, Bytes: efi, Type: "EFI system", Content: hardware.ContentVFAT, Label: "EFI"})
+		start += efi
+	}
+	if end > start {
+		l.Partitions = append(l.Partitions, hardware.PartitionFact{
+			Number: len(l.Partitions) + 1, Start: start, Bytes: end - start, Type: "Linux file system", Content: hardware.ContentExt4, Label: "root",
+		})
+	}
+	return l
+}
+
+// look gives disks of the facts what is on them.
+func (m *Machine) look(_ context.Context, disks []hardware.DiskFact) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	for i := range disks {
+		for _, d := range m.disks {
+			if d.Path == disks[i].Path {
+				disks[i].Layout = d.layout.Clone()
+			}
+		}
+	}
 }
 
 // clone is a copy that the machine does not change any more.

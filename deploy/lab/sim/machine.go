@@ -62,7 +62,11 @@ var _ rig.Switched = (*Machine)(nil)
 func newMachine(r *Rack, s Spec, a netip.Addr) *Machine {
 	m := &Machine{rack: r, spec: s, addr: a, state: Off, faults: s.Faults, changed: make(chan struct{})}
 	for _, d := range s.Disks {
-		m.disks = append(m.disks, &disk{Disk: d})
+		layout := d.Layout.Clone()
+		if layout == nil {
+			layout = blank()
+		}
+		m.disks = append(m.disks, &disk{Disk: d, layout: layout})
 	}
 	return m
 }
@@ -94,7 +98,11 @@ func (m *Machine) Record() *hardware.Hardware {
 }
 
 // Facts are what a worker reports of it.
-func (m *Machine) Facts() hardware.Facts { return m.spec.facts() }
+func (m *Machine) Facts() hardware.Facts {
+	f := m.spec.facts()
+	m.look(context.Background(), f.Disks)
+	return f
+}
 
 // State is what it does, whatever its BMC says.
 func (m *Machine) State() State {

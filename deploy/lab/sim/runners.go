@@ -141,7 +141,10 @@ func (m *Machine) wrote(env action.Env, what workflow.Kind, d *disk) {
 func (m *Machine) becomes(d *disk, s *System) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	d.system = s
+	d.system, d.layout = s, blank()
+	if s != nil {
+		d.layout = ofSystem(d.Bytes)
+	}
 	m.notify()
 }
 

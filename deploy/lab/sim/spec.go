@@ -35,6 +35,8 @@ type Disk struct {
 	Model      string
 	Transport  string // sata
 	Rotational bool
+	// Layout is what is on it before anything was written; nothing where nil.
+	Layout *hardware.Layout
 }
 
 // Faults are what is wrong with a machine. They can be changed while it runs; see

@@ -176,7 +176,27 @@ func disks(n int) []sim.Disk {
 	}
 	data := []sim.Disk{system}
 	for i := range 2 + n%3 {
-		data = append(data, sim.Disk{Path: "/dev/sd" + string(rune('a'+i)), Bytes: 8e12, Model: "ST8000NM000A", Transport: "sata", Rotational: true})
+		data = append(data, sim.Disk{Path: "/dev/sd" + string(rune('a'+i)), Bytes: 8e12, Model: "ST8000NM000A", Transport: "sata", Rotational: true, Layout: left(n + i)})
 	}
 	return data
+}
+
+// left is what somebody left on a data disk; nil is nothing.
+func left(n int) *hardware.Layout {
+	const mib, size = 1 << 20, 8e12
+	switch n % 4 {
+	case 0:
+		return &hardware.Layout{Table: hardware.TableGPT, Partitions: []hardware.PartitionFact{
+			{Number: 1, Start: mib, Bytes: 200 * mib, Type: "EFI system", Content: hardware.ContentVFAT, Label: "ESP"},
+			{Number: 2, Start: 201 * mib, Bytes: 64 << 30, Type: "Linux swap", Content: hardware.ContentSwap},
+			{Number: 3, Start: 201*mib + 64<<30, Bytes: 5e12, Type: "Linux RAID", Name: "md-data", Content: hardware.ContentRAID, Label: "old:0"},
+		}}
+	case 1:
+		return &hardware.Layout{Table: hardware.TableNone, Content: hardware.ContentLVM2}
+	case 2:
+		return &hardware.Layout{Table: hardware.TableGPT, Partitions: []hardware.PartitionFact{
+			{Number: 1, Start: mib, Bytes: size - 10*mib, Type: "ZFS", Name: "zfs-5d11"}, {Number: 9, Start: size - 9*mib, Bytes: 8 * mib, Type: "ZFS reserved"},
+		}}
+	}
+	return nil
 }

@@ -140,6 +140,29 @@ test("what is in a machine is shown to scale", async (t) => {
   await page.getByRole("region", { name: "Network" }).getByText("up, 25 Gbit/s").first().waitFor();
 });
 
+test("what is on a disk is drawn and listed, before and after an install", async (t) => {
+  await act("add", { name: "layers", action: "50ms" });
+  await api("operator", "POST", "/hardware/layers/inspect", {});
+  const page = await open(t, "viewer", { path: "/machines/layers?tab=facts" });
+  const on = page.getByRole("region", { name: "On the disks" });
+  await on.getByText("no partition table").waitFor();
+  await eventually("it is inspected", async () => (await api("viewer", "GET", "/hardware/layers")).status.state === "available");
+  await api("operator", "POST", "/hardware/layers/provision", { image: "debian-12", disk: "smallest" });
+  // the worker tells what it left before it restarts the machine
+  const table = on.getByRole("region", { name: /^Partitions of/ });
+  const root = table.getByRole("row", { name: /^sda2/ });
+  await root.getByText("ext4").waitFor();
+  await root.getByText("root").waitFor();
+  await table.getByRole("row", { name: /^sda1/ }).getByText("EFI system").waitFor();
+  await on.getByText(/GPT, 2 partitions/).waitFor();
+  const width = (tone) => on.locator(`rect.on-${tone}`).first().evaluate((e) => e.getBoundingClientRect().width);
+  assert.ok((await width("boot")) >= 3 && (await width("files")) > 20 * (await width("boot")), "not to scale, or not to be seen");
+  await eventually("it is installed", async () => (await api("viewer", "GET", "/hardware/layers")).status.state === "provisioned");
+  await on.getByText(/^As of .*The installed system may have changed it since/).waitFor();
+  await page.setViewportSize({ width: 360, height: 800 });
+  assert.ok(await page.evaluate(() => document.documentElement.scrollWidth <= window.innerWidth), "360 px are too few");
+});
+
 test("every attempt of a workflow is told with its error", async (t) => {
   const page = await open(t, "viewer", { path: "/machines/r3-u17?tab=workflow" });
   await page.getByText("the simulation's fault").first().waitFor();

@@ -89,5 +89,5 @@ func (g gptTable) add(d Disk, protective mbrTable, name string, size int64) (Add
 		return Addition{}, err
 	}
 	w, err := g.replace(d, protective, entries, lastUsable)
-	return Addition{Entry{number, start, end, name, e.Type, e.GUID}, false, w}, err
+	return Addition{Entry{Number: number, Start: start, End: end, Name: name, Type: e.Type, GUID: e.GUID}, false, w}, err
 }

@@ -127,7 +127,7 @@ func (g *gptTable) entry(n int) gptEntry {
 }
 
 func (g *gptTable) table(d Disk) Table {
-	t := Table{Scheme: GPT}
+	t := Table{Scheme: GPT, Rescued: g.rescued}
 	sector := int64(d.Sector)
 	for n := range int(g.header.Count) {
 		e := g.entry(n)

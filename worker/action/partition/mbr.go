@@ -25,7 +25,9 @@ type mbrEntry struct {
 }
 
 // extended reports whether the partition holds logical ones.
-func (e mbrEntry) extended() bool { return e.kind == 0x05 || e.kind == 0x0f || e.kind == 0x85 }
+func (e mbrEntry) extended() bool { return extended(e.kind) }
+
+func extended(kind byte) bool { return kind == 0x05 || kind == 0x0f || kind == 0x85 }
 
 // parseMBR reads the four primary entries. A boot sector of a file system has
 // the same signature and no sensible entries.
@@ -53,7 +55,7 @@ func (m mbrTable) table(d Disk) Table {
 	for n, e := range m.entries {
 		if e.kind != 0 && e.count != 0 {
 			t.Entries = append(t.Entries, Entry{
-				Number: n + 1, Start: int64(e.first) * sector, End: (int64(e.first) + int64(e.count)) * sector,
+				Number: n + 1, Start: int64(e.first) * sector, End: (int64(e.first) + int64(e.count)) * sector, Kind: e.kind,
 			})
 		}
 	}

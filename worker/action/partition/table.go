@@ -32,12 +32,16 @@ type Entry struct {
 	Name   string
 	// Type and GUID are those of a GPT, in the bytes of the table.
 	Type, GUID [16]byte
+	// Kind is the type in an MBR.
+	Kind byte
 }
 
 // Table is what a partition table says.
 type Table struct {
 	Scheme  Scheme
 	Entries []Entry // in the order of the table
+	// Rescued: the first of the two tables of a GPT is damaged, and this is the other.
+	Rescued bool
 }
 
 // Write is a change to the disk.

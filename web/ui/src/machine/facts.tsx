@@ -7,6 +7,7 @@ import { useLive } from "../live.ts";
 import { Link } from "../router.tsx";
 import { Badge, Empty, ProblemBox, Since, type Tone } from "../ui/basic.tsx";
 import { Scroll } from "../ui/scroll.tsx";
+import { Layouts } from "./disks.tsx";
 import { about } from "./read.ts";
 import { VerbButton } from "./verbs.tsx";
 
@@ -33,6 +34,7 @@ export function FactsPanel({ hw, workflows }: { hw: Hardware; workflows: Workflo
             <Firmware hw={hw} />
           </div>
           <Disks hw={hw} workflows={workflows} />
+          <Layouts hw={hw} workflows={workflows} />
         </>
       )}
       <Ports hw={hw} leases={leases.data?.items ?? []} />

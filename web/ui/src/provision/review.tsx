@@ -3,8 +3,9 @@ import { useEffect, useRef, useState } from "preact/hooks";
 import { signal } from "@preact/signals";
 import type { Action, Check, Erasure, Problem, Provision, Provisioned, Template } from "../api/types.ts";
 import { asProblem, call, seg } from "../api/call.ts";
-import { count } from "../format.ts";
+import { count, when } from "../format.ts";
 import { complete, row } from "../machines.ts";
+import { holdsWords } from "../machine/layout.ts";
 import { Link } from "../router.tsx";
 import { Badge, Bar, Button, Confirm, ProblemBox, type Tone } from "../ui/basic.tsx";
 import { Tick } from "../ui/inputs.tsx";
@@ -213,6 +214,11 @@ function Erased({ e }: { e: Erasure }): JSX.Element {
       <strong>Erases</strong> {e.disk ? <DiskText disk={e.disk} /> : <>{e.wanted || "its only disk"}: {e.why}</>}
       <br />
       {e.detail}
+      {e.disk?.layout && (
+        <span class="on-disk">
+          On it, as of {when(e.seen)}: {holdsWords(e.disk)}
+        </span>
+      )}
     </p>
   );
 }
