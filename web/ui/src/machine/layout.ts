@@ -96,7 +96,6 @@ const lag = 15_000;
 export function writtenSince(workflows: WorkflowWorkflow[], at: string | undefined): string | undefined {
   if (!at) return undefined;
   const looked = Date.parse(at);
-  return workflows.find((w) =>
-    w.status?.actions?.some((a) => a.kind !== "reboot" && a.kind !== "poweroff" && a.attempts?.some((t) => Date.parse(t.started) > looked || (t.finished !== undefined && Date.parse(t.finished) > looked + lag))),
-  )?.metadata.name;
+  const after = (t: string | undefined, ms: number) => t !== undefined && Date.parse(t) > looked + ms;
+  return workflows.find((w) => w.status?.actions?.some((a) => a.kind !== "reboot" && a.kind !== "poweroff" && a.attempts?.some((t) => after(t.started, 0) || after(t.finished, lag))))?.metadata.name;
 }
