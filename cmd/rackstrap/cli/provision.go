@@ -1,7 +1,6 @@
 package cli
 
 import (
-	"cmp"
 	"fmt"
 	"slices"
 	"strings"
@@ -115,11 +114,6 @@ func (a *app) printDryRun(p *api.Provisioned) error {
 	if _, err := fmt.Fprintf(a.Out, "%s: template %s, nothing is started\n", p.Hardware, p.Workflow.Spec.Template); err != nil {
 		return err
 	}
-	for _, e := range p.Erases {
-		if _, err := fmt.Fprintf(a.Out, "  erases %s\n", oneLine(erasure(e))); err != nil {
-			return err
-		}
-	}
 	var lines [][]string
 	for i, x := range p.Workflow.Status.Actions {
 		lines = append(lines, []string{fmt.Sprint(i+1) + ".", x.Name, string(x.Kind), string(x.With)})
@@ -132,25 +126,16 @@ func (a *app) printDryRun(p *api.Provisioned) error {
 	}
 	lines = nil
 	for _, e := range p.Erases {
-		disk, about := string(e.Wanted), e.Why
+		disk, about, what := string(e.Wanted), e.Why, string(e.Holds)+": "+e.Detail
 		if e.Disk != nil {
 			d := e.Disk
 			disk = d.Path
 			about = strings.Join(slices.DeleteFunc([]string{size(int64(d.Bytes)), oneLine(d.Model), oneLine(d.Serial)}, func(s string) bool { return s == "" }), ", ")
+			if on := d.Holds(); on != "" {
+				what += "; on it at " + e.Seen.Local().Format(time.DateTime) + ": " + oneLine(on)
+			}
 		}
-		lines = append(lines, []string{orDash(disk), about, string(e.Holds) + ": " + e.Detail})
+		lines = append(lines, []string{orDash(disk), about, what})
 	}
 	return aligned(a.Out, "  ", lines)
-}
-
-// erasure is a disk that would be overwritten, and what is known of it.
-func erasure(e api.Erasure) string {
-	if e.Disk == nil {
-		return fmt.Sprintf("%s: %s", cmp.Or(string(e.Wanted), "the only disk"), e.Why)
-	}
-	s := fmt.Sprintf("%s, %s: %s", e.Disk.Path, size(int64(e.Disk.Bytes)), e.Detail)
-	if on := e.Disk.Holds(); on != "" {
-		s += fmt.Sprintf("; on it at %s: %s", e.Seen.Local().Format(time.DateTime), on)
-	}
-	return s
 }
