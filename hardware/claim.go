@@ -39,13 +39,16 @@ type ClaimSpec struct {
 
 // Preference adds Weight (-100 to 100) to machines that match Selector.
 type Preference struct {
+	// Selector picks machines by their labels: rack=a1,tier!=test.
 	Selector string `json:"selector"`
-	Weight   int    `json:"weight"`
+	// Weight is added to their sum, -100 to 100.
+	Weight int `json:"weight"`
 }
 
 // Requirements are what must be in a machine, by its facts. Empty fields ask for
 // nothing.
 type Requirements struct {
+	// Arch is the CPU architecture: amd64 or arm64.
 	Arch string `json:"arch,omitempty"`
 	// CPUs is the least number of logical CPUs.
 	CPUs int `json:"cpus,omitempty"`
@@ -59,6 +62,7 @@ type Requirements struct {
 
 // DiskRequirement asks for Count disks (1 where 0) of a kind.
 type DiskRequirement struct {
+	// Count is how many there must be; 1 where 0.
 	Count int `json:"count,omitempty"`
 	// Size is the least size of each.
 	Size Quantity `json:"size,omitempty"`
@@ -70,6 +74,7 @@ type DiskRequirement struct {
 
 // NICRequirement asks for Count NICs (1 where 0) of a kind.
 type NICRequirement struct {
+	// Count is how many there must be; 1 where 0.
 	Count int `json:"count,omitempty"`
 	// Mbps is the least link speed.
 	Mbps int `json:"mbps,omitempty"`

@@ -59,6 +59,7 @@ type Metadata struct {
 
 // NIC is one network interface and the addresses reserved for it.
 type NIC struct {
+	// MAC is its Ethernet address, as 52:54:00:12:34:56; no other record has it.
 	MAC MAC `json:"mac"`
 	// Name is the interface name in the installed system, where one is wanted.
 	Name string `json:"name,omitempty"`
@@ -75,7 +76,9 @@ func (n NIC) Answered() bool { return n.DHCP == nil || *n.DHCP }
 // Netboot holds the two switches of an operator; both default to true. The
 // engine never writes them.
 type Netboot struct {
-	AllowPXE      *bool `json:"allowPXE,omitempty"`
+	// AllowPXE false: the machine always boots its disk. Default true.
+	AllowPXE *bool `json:"allowPXE,omitempty"`
+	// AllowWorkflow false: no workflow is run on it. Default true.
 	AllowWorkflow *bool `json:"allowWorkflow,omitempty"`
 	// SecureBoot says whether the firmware checks signatures: on and off choose the boot
 	// program, auto (the default) goes by the facts and by what earlier boots did.

@@ -12,11 +12,13 @@ import (
 // kind; UID is made by the store and never changes; Revision is the store's
 // revision of the record at the time it was read, and goes into If-Match.
 type Meta struct {
-	Name     string            `json:"name"`
-	UID      string            `json:"uid,omitempty"`
-	Revision uint64            `json:"revision,omitempty"`
-	Labels   map[string]string `json:"labels,omitempty"`
-	Created  time.Time         `json:"created,omitzero"`
+	Name     string `json:"name"`
+	UID      string `json:"uid,omitempty"`
+	Revision uint64 `json:"revision,omitempty"`
+	// Labels are for selectors: key=value, at most 64 of 128 bytes each.
+	Labels map[string]string `json:"labels,omitempty"`
+	// Created is when the store made the record.
+	Created time.Time `json:"created,omitzero"`
 }
 
 // MaxName is the longest record name, in bytes: a DNS label (RFC 1035 section 2.3.4).

@@ -9,6 +9,7 @@ type Rule struct {
 // RuleSpec is what an operator says. All rules that match a machine apply, the
 // greatest Priority first, then by name; the first that sets something wins.
 type RuleSpec struct {
+	// Priority orders the rules that match a machine, the greatest first; 0 where empty.
 	Priority int       `json:"priority,omitempty"`
 	Match    RuleMatch `json:"match"`
 	// Labels are put on the machine; one that it has already stays.
@@ -22,6 +23,7 @@ type RuleSpec struct {
 // RuleMatch is what must hold; empty fields ask for nothing, an empty match is refused
 // unless All says that it is meant.
 type RuleMatch struct {
+	// All says that an empty match is meant: every machine.
 	All bool `json:"all,omitempty"`
 	// Subnet is the name of the Subnet that the machine booted in.
 	Subnet string `json:"subnet,omitempty"`
@@ -38,6 +40,7 @@ type RuleMatch struct {
 
 // RuleProvision is the workflow that a rule starts.
 type RuleProvision struct {
+	// Template is the name of the template, and Params are values of its parameters.
 	Template string         `json:"template"`
 	Params   map[string]any `json:"params,omitempty"`
 }

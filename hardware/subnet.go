@@ -77,6 +77,7 @@ type AddrRange struct{ From, To netip.Addr }
 
 // Route is one entry of option 121.
 type Route struct {
+	// To is the network behind the router, as 10.1.0.0/16, and Via the router's address.
 	To  netip.Prefix `json:"to"`
 	Via netip.Addr   `json:"via"`
 }

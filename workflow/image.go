@@ -46,7 +46,8 @@ type ImageSpec struct {
 	OS                string `json:"os,omitempty"`
 	OSVersion         string `json:"osVersion,omitempty"`
 	KubernetesVersion string `json:"kubernetesVersion,omitempty"`
-	Description       string `json:"description,omitempty"`
+	// Description is for people.
+	Description string `json:"description,omitempty"`
 }
 
 // ImageState is how far the appliance is with an image.

@@ -16,19 +16,25 @@ type Template struct {
 
 // TemplateSpec is what operators say of a Template.
 type TemplateSpec struct {
-	Description string      `json:"description,omitempty"`
-	Parameters  []Parameter `json:"parameters,omitempty"`
-	// Timeout of a whole workflow; 0 is none.
+	// Description says to people what it is for.
+	Description string `json:"description,omitempty"`
+	// Parameters are what a workflow may, or must, be given.
+	Parameters []Parameter `json:"parameters,omitempty"`
+	// Timeout of a whole workflow, as 90m; 0 is none.
 	Timeout hardware.Duration `json:"timeout,omitempty"`
-	Actions []ActionSpec      `json:"actions"`
+	// Actions are done in this order, one at a time; at most 64.
+	Actions []ActionSpec `json:"actions"`
 }
 
 // Parameter is one ${name} that the actions may use.
 type Parameter struct {
-	Name string    `json:"name"`
+	// Name is what actions write as ${name}.
+	Name string `json:"name"`
+	// Type of its value; string where empty. A secret is a string that is shown nowhere.
 	Type ParamType `json:"type,omitempty"`
 	// Default makes the parameter optional.
-	Default     any    `json:"default,omitempty"`
+	Default any `json:"default,omitempty"`
+	// Description says to people what to write.
 	Description string `json:"description,omitempty"`
 }
 
@@ -46,13 +52,16 @@ const (
 
 // ActionSpec is one step as the Template writes it; With may hold ${…}.
 type ActionSpec struct {
+	// Name is what timeline and progress call it; unique in its template.
 	Name string `json:"name"`
-	Kind Kind   `json:"kind"`
-	// Timeout of one attempt; nil is the kind's own, 0 is none.
+	// Kind says what is done.
+	Kind Kind `json:"kind"`
+	// Timeout of one attempt, as 30m; nil is the kind's own, 0 is none.
 	Timeout *hardware.Duration `json:"timeout,omitempty"`
 	// Retries after a failed attempt; nil is the kind's own.
-	Retries *int           `json:"retries,omitempty"`
-	With    map[string]any `json:"with,omitempty"`
+	Retries *int `json:"retries,omitempty"`
+	// With are the options of its kind; ${name} in them is replaced.
+	With map[string]any `json:"with,omitempty"`
 }
 
 // Limits on a Template.

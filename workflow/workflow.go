@@ -17,9 +17,10 @@ type Workflow struct {
 
 // WorkflowSpec names the machine, the template and the values of its parameters.
 type WorkflowSpec struct {
-	Hardware string         `json:"hardware"` // name
-	Template string         `json:"template"` // name
-	Params   map[string]any `json:"params,omitempty"`
+	Hardware string `json:"hardware"` // name
+	Template string `json:"template"` // name
+	// Params are values of the template's parameters, by name.
+	Params map[string]any `json:"params,omitempty"`
 	// Reinstall allows a workflow that writes disks on a machine that is provisioned.
 	Reinstall bool `json:"reinstall,omitempty"`
 	// Purpose is what the workflow is for; the lifecycle follows it.

@@ -206,6 +206,7 @@ func types() openapi.Types {
 			reflect.TypeFor[hardware.Quantity](): {Type: "string", Examples: []any{"64Gi", "1.5T"}},
 			reflect.TypeFor[workflow.Disk]():     {Type: "string", Examples: []any{"smallest", "/dev/nvme0n1", "serial=S3Z8NX0M"}},
 		},
-		Enums: enums(),
+		Enums:  enums(),
+		Fields: fieldAbout(),
 	}
 }

@@ -22,7 +22,7 @@ type Types struct {
 	Head map[string]*Schema
 	// IsRecord reports whether a type has a Head.
 	IsRecord func(reflect.Type) bool
-	// Fields describes fields, by package.Type.Field.
+	// Fields describes types and fields, by package.Type and package.Type.Field.
 	Fields map[string]string
 	// Prefer is the package whose types keep their plain name where two have one.
 	Prefer string
@@ -114,6 +114,7 @@ func (s *schemas) of(t reflect.Type) *Schema {
 		if s.made[name] == nil {
 			s.made[name] = &Schema{} // for types that contain themselves
 			*s.made[name] = *s.full(t)
+			s.made[name].Description = s.types.Fields[docName(t)]
 		}
 		return &Schema{Ref: "#/components/schemas/" + name}
 	}
@@ -195,6 +196,12 @@ func (s *schemas) object(t reflect.Type) *Schema {
 	return out
 }
 
+// docName is a type as Fields has it: package.Type.
+func docName(t reflect.Type) string {
+	name, _, _ := strings.Cut(t.Name(), "[")
+	return path.Base(t.PkgPath()) + "." + name
+}
+
 // field is one key of an object.
 type field struct {
 	reflect.Type
@@ -226,7 +233,7 @@ func fields(t reflect.Type) []field {
 			name = f.Name
 		}
 		own = append(own, field{
-			Type: f.Type, name: name, doc: path.Base(t.PkgPath()) + "." + t.Name() + "." + f.Name,
+			Type: f.Type, name: name, doc: docName(t) + "." + f.Name,
 			optional: strings.Contains(opts, "omitempty") || strings.Contains(opts, "omitzero"),
 			secret:   f.Tag.Get("secret") == "true",
 		})
