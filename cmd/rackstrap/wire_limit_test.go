@@ -176,8 +176,10 @@ func TestSignedInAreCountedApart(t *testing.T) {
 		open[len(open)-1].signIn()
 		open[len(open)-1].signIn()
 	}
-	if !come() || !come() || come() {
-		t.Error("want places for two strangers")
+	for want := range 3 {
+		if come() != (want < 2) {
+			t.Errorf("stranger %d: want places for two", want+1)
+		}
 	}
 	open[len(open)-1].signIn() // one too many: it stays one of the two
 	if come() {
