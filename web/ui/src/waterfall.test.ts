@@ -25,6 +25,12 @@ test("the parts of a boot are lanes on one axis", () => {
   assert.equal(p.running, false);
 });
 
+test("OS up is marked at the end of the bar that it ends, however they were rounded", () => {
+  // 7.4 ms and 2000.4 ms of the bar, 2007.8 ms of the event
+  const p = layout(boot("B", [{ ...span("installed system", 0, 0), at: "7ms", took: "2s" }], [{ ...line("1", "os-up", 0), at: "2.008s" }]), [], 0);
+  assert.deepEqual(p.marks, [{ at: 2007, text: "OS up", good: true }]);
+});
+
 test("what runs grows by the time since it was read; what ended does not", () => {
   const b = boot("B", [span("address", 0, 2), span("boot script", 2, 5, { ended: false })]);
   for (const [ago, want] of [

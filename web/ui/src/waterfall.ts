@@ -150,12 +150,15 @@ function tries(lane: Lane, attempts: Attempt[], boot: string | undefined, start:
   if (bars.length > 0) lane.bars = bars;
 }
 
+/** By how much a mark may come after the end of the last bar: a begin and a duration are rounded each, in milliseconds. */
+const rounding = 2;
+
 function marks(boot: BootTimeline, waited: number, end: number): Mark[] {
   const out: Mark[] = [];
   const add = (reason: string, text: string, good: boolean) => {
     const l = boot.lines.find((l) => l.reason === reason);
     const at = l ? parseDuration(l.at) - waited : -1;
-    if (at >= 0 && at <= end) out.push({ at, text, good });
+    if (at >= 0 && at <= end + rounding) out.push({ at: Math.min(at, end), text, good });
   };
   add("os-up", "OS up", true);
   add("worker-lost", "worker lost", false);
