@@ -194,15 +194,20 @@ func (l *Logs) look(uid string) (map[workflow.Assignment]int64, error) {
 	return out, nil
 }
 
-// Sweep removes the logs of workflows that are not among those that list returns. It is
-// asked after the look at the files, so that a workflow that begins meanwhile keeps its.
+// Sweep removes the logs of workflows that are not among those that list returns, and what
+// is remembered of them. It is asked after the look at both, so that a workflow that begins
+// meanwhile keeps its.
 func (l *Logs) Sweep(list func() ([]*workflow.Workflow, error)) error {
 	dirs, err := os.ReadDir(l.dir)
-	if errors.Is(err, fs.ErrNotExist) {
-		return nil
-	}
-	if err != nil {
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return err
+	}
+	have := l.remembered()
+	for _, d := range dirs {
+		have[d.Name()] = true
+	}
+	if len(have) == 0 {
+		return nil
 	}
 	all, err := list()
 	if err != nil {
@@ -212,14 +217,31 @@ func (l *Logs) Sweep(list func() ([]*workflow.Workflow, error)) error {
 	for _, w := range all {
 		keep[w.Meta.UID] = true
 	}
-	for _, d := range dirs {
-		if uid := d.Name(); uidForm.MatchString(uid) && !keep[uid] {
+	for uid := range have {
+		if uidForm.MatchString(uid) && !keep[uid] {
 			if err := l.remove(uid); err != nil {
 				return err
 			}
 		}
 	}
 	return nil
+}
+
+// remembered are the workflows of which something is in memory; not all have a log.
+func (l *Logs) remembered() map[string]bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	out := map[string]bool{}
+	for uid := range l.sizes {
+		out[uid] = true
+	}
+	for a := range l.lost {
+		out[a.Workflow] = true
+	}
+	for a := range l.grown {
+		out[a.Workflow] = true
+	}
+	return out
 }
 
 // remove deletes the logs of one workflow, and what is remembered of them.

@@ -275,3 +275,28 @@ func TestSweep(t *testing.T) {
 		t.Error("a list that cannot be read is none")
 	}
 }
+
+// What is remembered of workflows that are gone goes with them, also of those that never
+// wrote a log.
+func TestSweepForgets(t *testing.T) {
+	t.Parallel()
+	l := logs.Open(filepath.Join(t.TempDir(), "logs"))
+	kept := workflow.Assignment{Workflow: "01JD0000000000000000000001"}
+	waits, gone := l.Grows(kept), l.Grows(workflow.Assignment{Workflow: uid})
+	err := l.Sweep(func() ([]*workflow.Workflow, error) {
+		return []*workflow.Workflow{{Meta: hardware.Meta{UID: kept.Workflow}}}, nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	select {
+	case <-gone:
+	default:
+		t.Error("it is remembered who follows a log of a workflow that is gone")
+	}
+	select {
+	case <-waits:
+		t.Error("who waits for a log is forgotten")
+	default:
+	}
+}

@@ -2,8 +2,8 @@ package partition
 
 import "encoding/binary"
 
-// maxLogical bounds the chain of logical partitions, which a table can make endless; the
-// kernel, too, stops after about so many.
+// maxLogical bounds the sectors of the chain of logical partitions, also of those that
+// describe none: a whole disk can be one chain. The kernel, too, stops after about so many.
 const maxLogical = 124
 
 // Look reads the partition table as it is written, also where it could not be used: with
@@ -38,7 +38,8 @@ func Look(d Disk) (Table, error) {
 func logical(d Disk, in Entry) []Entry {
 	sector := int64(d.Sector)
 	var out []Entry
-	for at := in.Start; len(out) < maxLogical; {
+	at := in.Start
+	for range maxLogical {
 		b := make([]byte, d.Sector)
 		if readAt(d, b, at) != nil || b[510] != 0x55 || b[511] != 0xaa {
 			break
