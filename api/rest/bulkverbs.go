@@ -83,7 +83,11 @@ func bulkProvision(options *document.Node) (bulkDo, error) {
 		if o.DryRun {
 			return did{}, badRequest("ask with ?dryRun=true", "options.dryRun is for one machine")
 		}
-		once.Do(func() { wrong = s.provisionChecksum(ctx, &o); sum = o.Checksum })
+		once.Do(func() {
+			wrong = errors.New("the checksum was not looked up") // where that panics, nothing is installed without one
+			wrong = s.provisionChecksum(ctx, &o)
+			sum = o.Checksum
+		})
 		if wrong != nil {
 			return did{}, wrong
 		}

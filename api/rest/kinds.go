@@ -129,8 +129,8 @@ func workflowResource(d Deps) *resource[workflow.Workflow] {
 				return nil, err
 			}
 			out := api.Workflow{Workflow: *w.Redacted(t)}
-			if err := addLogSizes(d.Logs, &out.Workflow); err != nil {
-				return nil, err
+			if err := addLogSizes(d.Logs, &out.Workflow); err != nil { // the record is worth more than how long its logs are
+				d.Log.Warn("attempt logs not looked at", "workflow", w.Meta.Name, "err", err)
 			}
 			if p, ok := d.Engine.Progress(w.Meta.Name); ok && !w.Status.State.Ended() {
 				out.Progress = &p

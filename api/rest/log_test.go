@@ -5,12 +5,15 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"net/http/httptest"
 	"strconv"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 
 	"github.com/rackstrap/rackstrap/api"
+	"github.com/rackstrap/rackstrap/api/rest"
 	"github.com/rackstrap/rackstrap/hardware"
 	"github.com/rackstrap/rackstrap/workflow"
 )
@@ -95,6 +98,29 @@ func TestAttemptLogWindows(t *testing.T) {
 	status, record := g.ask(g.url, "GET", api.Base+"/workflows/w-mine", token, "")
 	if status != http.StatusOK || strings.Count(record, `"logBytes":`) != 1 || !strings.Contains(record, fmt.Sprintf(`"logBytes":%d`, len(text))) {
 		t.Errorf("%d %s", status, record)
+	}
+}
+
+// noSizes are logs that cannot be looked at, as where too many files are open.
+type noSizes struct{ rest.Logs }
+
+func (noSizes) Sizes(string) (map[workflow.Assignment]int64, error) {
+	return nil, syscall.EMFILE
+}
+
+// A workflow is shown, and listed, also where its logs cannot be looked at.
+func TestWorkflowWithoutLogSizes(t *testing.T) {
+	t.Parallel()
+	g, _ := logged(t, "text\n")
+	deps := g.deps
+	deps.Logs = noSizes{g.logs}
+	srv := httptest.NewServer(rest.New(deps))
+	defer srv.Close()
+	for _, path := range []string{"/workflows/w-mine", "/workflows"} {
+		status, text := g.ask(srv.URL, "GET", api.Base+path, "", "")
+		if status != http.StatusOK || !strings.Contains(text, `"w-mine"`) || strings.Contains(text, "logBytes") {
+			t.Errorf("%s: %d %s", path, status, text)
+		}
 	}
 }
 

@@ -189,6 +189,29 @@ func TestBulkProvision(t *testing.T) {
 	}
 }
 
+// A look at a list of checksums that panics ends the request for all machines: none is
+// installed without a checksum.
+func TestBulkProvisionPanics(t *testing.T) {
+	t.Parallel()
+	g := newRig(t)
+	g.machine(1, "m1", "rack=r1")
+	g.machine(2, "m2", "rack=r1")
+	g.must(g.db.CreateTemplate(t.Context(), &workflow.Template{Meta: hardware.Meta{Name: "install"}, Spec: workflow.TemplateSpec{
+		Parameters: []workflow.Parameter{{Name: "image"}, {Name: "checksum", Default: ""}},
+		Actions:    []workflow.ActionSpec{{Name: "write", Kind: workflow.KindImageWrite, With: map[string]any{"image": "${image}", "checksum": "${checksum}"}}},
+	}}))
+	deps := g.deps
+	deps.Sums = func(context.Context, string, string) (string, error) { panic("a list like no other") }
+	srv := httptest.NewServer(rest.New(deps))
+	defer srv.Close()
+	status, text := g.ask(srv.URL, "POST", api.Base+"/bulk", "", `{"verb":"provision","all":true,"confirm":2,"options":{"image":"https://images.example/node.raw.zst","checksum":"https://images.example/SUMS"}}`)
+	all, err := g.db.ListWorkflows(t.Context())
+	g.must(err)
+	if len(all) > 0 || status == http.StatusOK {
+		t.Errorf("%d workflows: %d %s", len(all), status, text)
+	}
+}
+
 // A name is one install, however far it is.
 func TestProvisionAgain(t *testing.T) {
 	t.Parallel()
