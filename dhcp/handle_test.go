@@ -84,6 +84,19 @@ func TestAPacketThatPanics(t *testing.T) {
 	}
 }
 
+// TestAPanicInAPool gives the pools back: nobody would get an address any more.
+func TestAPanicInAPool(t *testing.T) {
+	t.Parallel()
+	var p pools
+	func() {
+		defer func() { _ = recover() }()
+		p.locked(func() { panic("no such pool") })
+	}()
+	if !p.mu.TryLock() {
+		t.Error("the pools are locked for ever")
+	}
+}
+
 var toWorker = hardware.Next{Target: hardware.TargetWorker, Reason: hardware.ReasonWorkflowActive}
 
 func TestHandleBoot(t *testing.T) {

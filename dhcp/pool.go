@@ -22,6 +22,14 @@ type pools struct {
 	byName map[string]*subnetPool
 }
 
+// locked runs f with the lock. A panic over one packet is survived, so it gives the lock
+// back: nobody would get an address any more.
+func (p *pools) locked(f func()) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	f()
+}
+
 type subnetPool struct {
 	*pool
 	spec hardware.SubnetSpec
@@ -224,9 +232,7 @@ func (s *Server) conflict(ctx context.Context, c *Class, j *job, p *Place, gone 
 	if err := s.Leases.Confirm(ctx, *l); err != nil {
 		s.Log.Error("quarantine not written", "address", v.addr, "error", err)
 	}
-	s.pools.mu.Lock()
-	gone.add(p, s.pool(p.Subnet, now).set(l.MAC, l, true, now), v.addr)
-	s.pools.mu.Unlock()
+	s.pools.locked(func() { gone.add(p, s.pool(p.Subnet, now).set(l.MAC, l, true, now), v.addr) })
 	by := "somebody"
 	if !v.usedBy.IsZero() {
 		by = v.usedBy.String()

@@ -26,9 +26,9 @@ func (s *Server) taken(c *Class, j *job, p *Place, now time.Time) (r hardware.Re
 	if l, ok := s.Leases.Get(name, c.MAC); ok && l.Addr == p.Addr && l.State(now) == hardware.LeaseActive {
 		return "", "" // it uses it itself
 	}
-	s.pools.mu.Lock()
-	lent, offered := s.pool(p.Subnet, now).at(p.Addr, c.MAC, now)
-	s.pools.mu.Unlock()
+	var lent []hardware.MAC
+	var offered hardware.MAC
+	s.pools.locked(func() { lent, offered = s.pool(p.Subnet, now).at(p.Addr, c.MAC, now) })
 	for _, mac := range lent {
 		l, ok := s.Leases.Get(name, mac)
 		if !ok || l.Addr != p.Addr || l.Reservation || l.State(now) != hardware.LeaseActive {
