@@ -250,12 +250,15 @@ func (l *logSender) run(ctx context.Context, text []byte, from, size int64) erro
 	}
 	look := time.NewTicker(logLook)
 	defer look.Stop()
-	for {
+	for due := true; ; {
 		// in this order: what was written before the end is read after it was seen
 		grows := l.s.Logs.Grows(l.at)
-		over, err := l.over(ctx)
-		if err != nil {
-			return err
+		over := false
+		if due { // not for each piece: how many there are is a worker's choice
+			var err error
+			if over, err = l.over(ctx); err != nil {
+				return err
+			}
 		}
 		text, _, size, err := l.s.Logs.Window(l.at, next, logPiece)
 		if err != nil && !errors.Is(err, workflow.ErrNotFound) {
@@ -268,7 +271,9 @@ func (l *logSender) run(ctx context.Context, text []byte, from, size int64) erro
 		case <-ctx.Done():
 			return nil
 		case <-grows:
+			due = false
 		case <-look.C:
+			due = true
 		}
 	}
 }

@@ -2,12 +2,14 @@ package rest_test
 
 import (
 	"bufio"
+	"context"
 	"fmt"
 	"io"
 	"net/http"
 	"net/http/httptest"
 	"strconv"
 	"strings"
+	"sync/atomic"
 	"syscall"
 	"testing"
 	"time"
@@ -163,6 +165,42 @@ func TestAttemptLogNotThere(t *testing.T) {
 		if status != http.StatusNotFound || !strings.Contains(text, want) || !strings.Contains(text, `"hint"`) {
 			t.Errorf("%s: %d %s", url, status, text)
 		}
+	}
+}
+
+// countReads are records that count how often a workflow is read.
+type countReads struct {
+	rest.Records
+	n *atomic.Int32
+}
+
+func (c countReads) Workflow(ctx context.Context, name string) (*workflow.Workflow, error) {
+	c.n.Add(1)
+	return c.Records.Workflow(ctx, name)
+}
+
+// Who follows a log reads the record now and then, not for each piece that a worker sends.
+func TestAttemptLogPieces(t *testing.T) {
+	t.Parallel()
+	g, a := logged(t, "0\n")
+	deps, n := g.deps, new(atomic.Int32)
+	deps.Records = countReads{g.db, n}
+	srv := httptest.NewServer(rest.New(deps))
+	defer srv.Close()
+	resp := g.send(srv.URL, "GET", logPath+"?follow=true", "", "")
+	defer resp.Body.Close()
+	late := time.AfterFunc(30*time.Second, func() { _ = resp.Body.Close() })
+	defer late.Stop()
+	began := time.Now()
+	lines := bufio.NewScanner(resp.Body)
+	for i := range 200 {
+		if want := strconv.Itoa(i); !lines.Scan() || lines.Text() != want {
+			t.Fatalf("%q, want %s: %v", lines.Text(), want, lines.Err())
+		}
+		g.must(g.logs.Append(a, []byte(strconv.Itoa(i+1)+"\n")))
+	}
+	if most := 5 + int32(time.Since(began)/time.Second); n.Load() > most {
+		t.Errorf("the record was read %d times, want %d at most", n.Load(), most)
 	}
 }
 
