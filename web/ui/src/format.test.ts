@@ -22,6 +22,7 @@ test("a length of time has its two largest units", () => {
     [-5, "0 ms"],
     [850, "850 ms"],
     [1500, "1.5 s"],
+    [9000, "9 s"],
     [59_999, "59 s"],
     [60_000, "1 min"],
     [725_000, "12 min 5 s"],

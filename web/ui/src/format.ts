@@ -27,7 +27,7 @@ export function duration(ms: number): string {
   if (ms < 0) ms = 0;
   if (ms < 1000) return `${Math.round(ms)} ms`;
   const s = ms / 1000;
-  if (s < 10) return `${s.toFixed(1)} s`;
+  if (s < 10) return `${s.toFixed(1).replace(/\.0$/, "")} s`;
   if (s < 60) return `${Math.floor(s)} s`;
   const units: [number, string][] = [
     [86400, "d"],

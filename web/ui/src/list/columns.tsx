@@ -1,8 +1,9 @@
 // What can be shown of a machine in a column.
 import type { ComponentChildren, JSX } from "preact";
-import { bytes, count, duration, memory, rate, when } from "../format.ts";
-import { progress, type Rate, type Row } from "../machines.ts";
+import { bytes, count, memory, when } from "../format.ts";
+import { progress, type Row } from "../machines.ts";
 import { Link } from "../router.tsx";
+import { moved, pace } from "../speed.ts";
 import { seg } from "../api/call.ts";
 import { Badge, Bar, Since, State, toneOf } from "../ui/basic.tsx";
 import { installed, states } from "./keys.ts";
@@ -80,26 +81,16 @@ export function besides(r: Row): string[] {
   return out;
 }
 
-/** How far something is, in words. */
-function progressText(p: Rate): string {
-  const words = [p.total ? `${bytes(p.done)} of ${bytes(p.total)}` : bytes(p.done)];
-  if (p.rate > 0) {
-    words.push(rate(p.rate));
-    if (p.total && p.total > p.done) words.push(`${duration(Math.ceil((p.total - p.done) / p.rate) * 1000)} left`);
-  }
-  return words.join(" · ");
-}
-
 /** How far the workflow of a machine is; nothing where it does not move. */
 export function Moving({ of: r, short = false }: { of: Row; short?: boolean }): JSX.Element | null {
   if (!r.active || !r.workflow) return null;
   const p = progress(r.workflow).value;
   if (!p || p.done === 0) return short ? <Bar done={0} of={0} label={`${r.name} is moving`} /> : <span class="dim">{p?.note || "under way"}</span>;
-  const text = progressText(p);
+  const text = moved(p);
   return (
     <span class="going" title={p.note ? `${p.note}: ${text}` : text}>
       <Bar done={p.done} of={p.total ?? 0} label={`progress of ${r.name}`} />
-      {!short && <small>{p.rate > 0 && p.total && p.total > p.done ? `${rate(p.rate)} · ${duration(Math.ceil((p.total - p.done) / p.rate) * 1000)} left` : text}</small>}
+      {!short && <small>{p.total && p.total > p.done ? pace(p) || text : text}</small>}
     </span>
   );
 }
@@ -148,7 +139,7 @@ const all: Column[] = [
     cell: (r) => <Moving of={r} />,
     text: (r) => {
       const p = r.active && r.workflow ? progress(r.workflow).peek() : undefined;
-      return p ? progressText(p) : "";
+      return p ? moved(p) : "";
     },
   },
   {

@@ -1,4 +1,4 @@
-// What is shown, as a file.
+// What is shown, as text for a file.
 import type { Row } from "../machines.ts";
 import type { Column } from "./columns.tsx";
 
@@ -13,13 +13,4 @@ export function csvCell(v: string | number): string {
 export function csv(rows: Row[], columns: Pick<Column, "key" | "text">[]): string {
   const lines = [columns.map((c) => csvCell(c.key)), ...rows.map((r) => columns.map((c) => csvCell(c.text(r))))];
   return lines.map((l) => l.join(",") + "\r\n").join("");
-}
-
-/** Gives the browser a file to keep. */
-export function download(name: string, type: string, text: string): void {
-  const a = document.createElement("a");
-  a.href = URL.createObjectURL(new Blob([text], { type }));
-  a.download = name;
-  a.click();
-  setTimeout(() => URL.revokeObjectURL(a.href), 10_000);
 }

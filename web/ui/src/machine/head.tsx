@@ -3,9 +3,10 @@ import type { ComponentChildren, JSX } from "preact";
 import { useEffect } from "preact/hooks";
 import type { ApiWorkflow, Hardware } from "../api/types.ts";
 import { now } from "../clock.ts";
-import { bytes, duration, rate } from "../format.ts";
+import { duration } from "../format.ts";
 import { progress, report, row } from "../machines.ts";
 import { Link } from "../router.tsx";
+import { moved } from "../speed.ts";
 import { Badge, Bar, Since, State } from "../ui/basic.tsx";
 import { Reason } from "../ui/reason.tsx";
 import { offers } from "./possible.ts";
@@ -125,7 +126,6 @@ function Moving({ hw, workflow }: { hw: Hardware; workflow: ApiWorkflow }): JSX.
   const running = attempts[attempts.length - 1];
   const p = progress(name).value;
   const mine = p && p.action === st?.current && p.attempt === attempts.length - 1 ? p : undefined;
-  const left = mine?.total && mine.rate > 0 ? ((mine.total - mine.done) / mine.rate) * 1000 : 0;
   const deadline = hw.status?.deadline ? Date.parse(hw.status.deadline) - now.value : 0;
   return (
     <div class="moves">
@@ -138,13 +138,7 @@ function Moving({ hw, workflow }: { hw: Hardware; workflow: ApiWorkflow }): JSX.
             for <Since at={running.started} />
           </span>
         )}
-        {mine && (
-          <span class="num">
-            {mine.total ? `${bytes(mine.done)} of ${bytes(mine.total)}` : bytes(mine.done)}
-            {mine.rate > 0 ? ` · ${rate(mine.rate)}` : ""}
-            {left > 0 ? ` · ${duration(Math.ceil(left / 1000) * 1000)} left` : ""}
-          </span>
-        )}
+        {mine && <span class="num">{moved(mine)}</span>}
         {mine?.note && <span class="dim">{mine.note}</span>}
         {hw.status?.deadline && <span class={deadline < 0 ? "wrong" : "dim"}>{deadline < 0 ? `should have ended ${duration(-deadline)} ago` : `must end within ${duration(Math.floor(deadline / 1000) * 1000)}`}</span>}
       </div>

@@ -9,6 +9,7 @@ import type { Live } from "../live.ts";
 import type { Timeline } from "../api/types.ts";
 import { progress } from "../machines.ts";
 import { Link } from "../router.tsx";
+import { moved } from "../speed.ts";
 import { Badge, Button, Empty, ProblemBox, Since } from "../ui/basic.tsx";
 import { Reason } from "../ui/reason.tsx";
 import { Scroll } from "../ui/scroll.tsx";
@@ -256,12 +257,10 @@ function LaneRow({ lane, picture, active }: { lane: Lane; picture: Picture; acti
 function Moving({ workflow }: { workflow: string }): JSX.Element | null {
   const p = progress(workflow).value;
   if (!p || !p.done) return null;
-  const left = p.total && p.rate > 0 ? ((p.total - p.done) / p.rate) * 1000 : 0;
-  const parts = [p.total ? `${bytes(p.done)} of ${bytes(p.total)}` : bytes(p.done), p.rate > 0 ? rate(p.rate) : "", left > 0 ? `${duration(Math.ceil(left / 1000) * 1000)} left` : "", p.note ?? ""];
   return (
     <tr class="note">
       <td />
-      <td colSpan={4}>{parts.filter(Boolean).join(" · ")}</td>
+      <td colSpan={4}>{[moved(p), p.note].filter(Boolean).join(" · ")}</td>
     </tr>
   );
 }

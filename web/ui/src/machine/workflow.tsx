@@ -8,6 +8,7 @@ import type { Live } from "../live.ts";
 import { progress } from "../machines.ts";
 import { Link } from "../router.tsx";
 import { operator } from "../session.ts";
+import { moved } from "../speed.ts";
 import { Badge, Bar, Empty, ProblemBox, Since, State, toneOf } from "../ui/basic.tsx";
 import { LongText } from "../ui/longtext.tsx";
 import { Scroll } from "../ui/scroll.tsx";
@@ -80,7 +81,12 @@ function OneAction({ workflow, action: a, index, current }: { workflow: string; 
           {a.retries > 0 ? `tried again up to ${a.retries}×` : "tried once"}
         </small>
       </div>
-      {mine && <Bar done={mine.done} of={mine.total ?? 0} label={`How far ${a.name} is`} />}
+      {mine && (
+        <>
+          <Bar done={mine.done} of={mine.total ?? 0} label={`How far ${a.name} is`} />
+          <small class="num">{[moved(mine), mine.note].filter(Boolean).join(" · ")}</small>
+        </>
+      )}
       {attempts.length > 0 && (
         <Scroll label={`Attempts of ${a.name}`}>
           <table class="attempts">

@@ -2,12 +2,12 @@ import type { ComponentChildren, JSX } from "preact";
 import { useEffect, useRef, useState } from "preact/hooks";
 import type { ApiImage } from "../api/types.ts";
 import { call, seg } from "../api/call.ts";
-import { bytes, count, duration, rate as speedText } from "../format.ts";
+import { bytes, count } from "../format.ts";
 import { guess, type Guess } from "../imagename.ts";
 import { moves, stateOf, useImages, usersOf, type Users } from "../images.ts";
 import { go, Link, query, setQuery } from "../router.tsx";
 import { operator } from "../session.ts";
-import { left } from "../speed.ts";
+import { moved } from "../speed.ts";
 import { again, dismiss, upload, uploads, type Upload } from "../uploads.ts";
 import { Badge, Bar, Button, Confirm, Copy, Dialog, Empty, ProblemBox, say, Since, useAction, type Tone } from "../ui/basic.tsx";
 import { Choice, Lines, Text, Tick } from "../ui/inputs.tsx";
@@ -247,12 +247,7 @@ function ImageState({ image, rate }: { image: ApiImage; rate: number }): JSX.Ele
       {p && moves(image) && (
         <div class="below">
           <Bar done={p.done} of={p.total ?? 0} label={`${state} ${image.metadata.name}`} />
-          <small>
-            {bytes(p.done)}
-            {p.total ? ` of ${bytes(p.total)}` : ""}
-            {rate > 0 ? `, ${speedText(rate)}` : ""}
-            {timeLeft(p.done, p.total ?? 0, rate)}
-          </small>
+          <small class="num">{moved({ done: p.done, total: p.total, rate })}</small>
           {p.message && <div class="wrong">{p.message}</div>}
         </div>
       )}
@@ -260,11 +255,6 @@ function ImageState({ image, rate }: { image: ApiImage; rate: number }): JSX.Ele
       {state === "waiting" && image.status?.message && <div class="dim">{image.status.message}</div>}
     </>
   );
-}
-
-function timeLeft(done: number, of: number, rate: number): string {
-  const ms = left(done, of, rate);
-  return ms === undefined ? "" : `, ${duration(Math.max(1000, Math.round(ms / 1000) * 1000))} left`;
 }
 
 /** A file on its way to the appliance. */
@@ -280,10 +270,7 @@ function Uploading({ u }: { u: Upload }): JSX.Element {
         <>
           <Bar done={u.sent} of={u.file.size} label={`Uploading ${u.name}`} />
           <div class="row">
-            <small>
-              {bytes(u.sent)} of {bytes(u.file.size)} ({Math.floor((100 * u.sent) / Math.max(1, u.file.size))} %){u.rate > 0 ? `, ${speedText(u.rate)}` : ""}
-              {timeLeft(u.sent, u.file.size, u.rate)}
-            </small>
+            <small class="num">{`${Math.floor((100 * u.sent) / Math.max(1, u.file.size))} % · ${moved({ done: u.sent, total: u.file.size, rate: u.rate })}`}</small>
             <Button onPress={() => dismiss(u.id)} aria-label={`Cancel the upload of ${u.name}`}>
               Cancel
             </Button>

@@ -3,10 +3,10 @@ import { useMemo } from "preact/hooks";
 import type { Severity, State as HardwareState } from "../api/types.ts";
 import { seg } from "../api/call.ts";
 import { link } from "../api/stream.ts";
-import { count, duration, rate } from "../format.ts";
+import { count } from "../format.ts";
 import { complete, progress, rows, type Row } from "../machines.ts";
 import { Link } from "../router.tsx";
-import { left } from "../speed.ts";
+import { pace } from "../speed.ts";
 import { Badge, Bar, Since, State, toneOf } from "../ui/basic.tsx";
 import { FirstRun } from "../overview/first.tsx";
 import { Trend } from "../overview/trend.tsx";
@@ -84,7 +84,6 @@ function Moving({ all }: { all: Row[] }): JSX.Element {
 
 function Mover({ r }: { r: Row }): JSX.Element {
   const p = progress(r.workflow ?? "").value;
-  const rest = p && left(p.done, p.total ?? 0, p.rate);
   return (
     <li class="mover">
       <div class="row">
@@ -93,9 +92,7 @@ function Mover({ r }: { r: Row }): JSX.Element {
           for <Since at={r.since} />
         </span>
         {r.issue && <Badge tone={toneOf(r.issue.severity)}>{r.issue.kind}</Badge>}
-        <span class="end num">
-          {[p && p.rate > 0 ? rate(p.rate) : "", rest === undefined ? "" : `${duration(rest)} left`].filter(Boolean).join(" · ")}
-        </span>
+        <span class="end num">{p && pace(p)}</span>
       </div>
       {r.active && <Bar done={p?.done ?? 0} of={p?.total ?? 0} label={`progress of ${r.name}`} />}
     </li>

@@ -3,10 +3,10 @@ import { useEffect, useState } from "preact/hooks";
 import type { Event } from "../api/types.ts";
 import { call, seg } from "../api/call.ts";
 import { listen } from "../api/stream.ts";
-import { bytes, count, duration, rate } from "../format.ts";
+import { count, duration } from "../format.ts";
 import { progress, row } from "../machines.ts";
 import { go, Link } from "../router.tsx";
-import { left } from "../speed.ts";
+import { moved } from "../speed.ts";
 import { Badge, Bar, Button, Confirm, ProblemBox, Since, type Tone } from "../ui/basic.tsx";
 import { again, reset, runs, type Run } from "./state.ts";
 import { Scroll } from "../ui/scroll.tsx";
@@ -167,7 +167,6 @@ function Moving({ r, p, last }: { r: Run; p: Phase; last: Event | undefined }): 
   const i = told >= 0 ? told : (at?.action ?? 0);
   const name = r.actions[i]?.name ?? "work";
   const counts = at && at.action === i && at.done < (at.total ?? Infinity);
-  const ms = at && left(at.done, at.total ?? 0, at.rate);
   return (
     <>
       <div>
@@ -179,12 +178,7 @@ function Moving({ r, p, last }: { r: Run; p: Phase; last: Event | undefined }): 
       {counts && (
         <>
           <Bar done={at.done} of={at.total ?? 0} label={`${name} of ${r.machine}`} />
-          <small>
-            {bytes(at.done)}
-            {at.total ? ` of ${bytes(at.total)}` : ""}
-            {at.rate > 0 ? `, ${rate(at.rate)}` : ""}
-            {ms === undefined ? "" : `, ${duration(Math.max(1000, Math.round(ms / 1000) * 1000))} left`} {at.note}
-          </small>
+          <small class="num">{[moved(at), at.note].filter(Boolean).join(" · ")}</small>
         </>
       )}
     </>

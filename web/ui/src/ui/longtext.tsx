@@ -3,6 +3,7 @@
 import type { JSX } from "preact";
 import { useMemo, useState } from "preact/hooks";
 import { Button } from "./basic.tsx";
+import { download } from "./download.ts";
 import { lines, plain } from "../plain.ts";
 
 /** How many lines are shown at once. */
@@ -15,19 +16,11 @@ export function LongText({ text, file, label }: { text: string; file: string; la
   const all = useMemo(() => lines(clean), [clean]);
   if (all.length <= 3 && clean.length < 2000) return <span class="said">{clean}</span>;
   const from = Math.max(0, all.length - shown);
-  const save = () => {
-    const url = URL.createObjectURL(new Blob([text], { type: "text/plain" }));
-    const a = document.createElement("a");
-    a.href = url;
-    a.download = file;
-    a.click();
-    URL.revokeObjectURL(url);
-  };
   return (
     <div class="stack">
       <div class="row">
         {from > 0 && <Button kind="quiet" onPress={() => setShown((n) => n + step)}>{`Show ${Math.min(step, from).toLocaleString("en")} lines before (${from.toLocaleString("en")} are left out)`}</Button>}
-        <Button kind="quiet" onPress={save}>
+        <Button kind="quiet" onPress={() => download(file, "text/plain;charset=utf-8", text)}>
           Download
         </Button>
       </div>
