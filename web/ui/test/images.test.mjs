@@ -139,7 +139,7 @@ test("files are dropped onto the page: a form for each, and what does not match 
   await form.getByLabel("Name").fill("drop-2");
   await form.getByRole("button", { name: "Upload" }).click();
   await form.waitFor({ state: "detached" });
-  await first.getByText(/^[\d.]+ .* of 4\.2 MB \(\d+ %\), .*\/s, .* left$/).waitFor();
+  await first.getByText(/^\d+ % · [\d.]+ .* of 4\.2 MB · .*\/s · .* left$/).waitFor();
   await fast();
   await first.getByRole("alert").getByText(/sha256/).first().waitFor();
   await row(page, "drop-2").getByText("ready").waitFor();
@@ -171,7 +171,7 @@ test("an image is fetched from a URL with progress, over a connection that break
   await form.getByLabel("Checksum").fill(site.sum);
   await form.getByRole("button", { name: "Replace" }).click();
   await row(page, "fetched").getByRole("progressbar", { name: "fetching fetched" }).waitFor();
-  await row(page, "fetched").getByText(/ of 12\.6 MB, .*\/s, .* left$/).waitFor();
+  await row(page, "fetched").getByText(/ of 12\.6 MB · .*\/s · .* left$/).waitFor();
   await row(page, "fetched").getByText("ready").waitFor();
   assert.equal((await api("viewer", "GET", "/images/fetched")).status.source.digest, site.sum.slice(7));
 });
