@@ -1,7 +1,7 @@
 // The address space of a subnet as a picture: which address is whose.
 
 /** Use is what an address is for. Where an address is several things the first of them counts. */
-export type Use = "network" | "appliance" | "gateway" | "quarantined" | "leased" | "reserved" | "excluded" | "free" | "other";
+type Use = "network" | "appliance" | "gateway" | "quarantined" | "leased" | "reserved" | "excluded" | "free" | "other";
 
 /** The uses in the order in which they count, with what they mean. */
 export const uses: [Use, string][] = [

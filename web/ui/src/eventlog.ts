@@ -44,7 +44,7 @@ export function search(list: Event[], text: string): Event[] {
 }
 
 /** Slice is the part of a long list that is in view, with some rows around it. */
-export interface Slice {
+interface Slice {
   from: number;
   to: number;
 }

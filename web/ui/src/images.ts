@@ -1,13 +1,12 @@
-// The images of the catalogue as they are now: read once, and again when an event says
-// that one changed; while one moves, its progress is asked for every second.
-import { useEffect, useRef, useState } from "preact/hooks";
+// The images of the catalogue as they are now; while one moves, its progress is asked for
+// every second.
+import { useEffect, useRef } from "preact/hooks";
 import { computed } from "@preact/signals";
 import type { ApiImage, ImageList, ImageState, Problem } from "./api/types.ts";
 import { call } from "./api/call.ts";
-import { listen } from "./api/stream.ts";
+import { changes, useLive } from "./live.ts";
 import { rows } from "./machines.ts";
 import { Speed } from "./speed.ts";
-import { useLoad } from "./ui/basic.tsx";
 import { finished } from "./uploads.ts";
 
 /** Where an image is: direct ones are never fetched, so they are always there. */
@@ -37,33 +36,20 @@ export const usersOf = computed(() => {
   return out;
 });
 
+const imagesChange = changes("images");
+
 /** All images, and how fast those that move do. */
 export function useImages(): { images: ApiImage[] | undefined; problem: Problem | undefined; reload: () => void; rateOf: (i: ApiImage) => number } {
-  const [turn, setTurn] = useState(0);
   const speeds = useRef(new Map<string, { state: string; done: number; speed: Speed; rate: number }>());
-  const load = useLoad((signal) => call<ImageList>("GET", "/images", { query: { sort: "name" }, signal }), [turn, finished.value]);
-  const again = () => setTurn((n) => n + 1);
-  const images = load.data?.items as ApiImage[] | undefined;
-  const moving = images?.some(moves) ?? false;
+  const live = useLive(
+    async (signal) => (await call<ImageList>("GET", "/images", { query: { sort: "name" }, signal })).items as ApiImage[],
+    (e) => e.reason.startsWith("image-") || imagesChange(e),
+    [],
+    (all) => (all.some(moves) ? 1000 : 0), // progress is no event
+  );
   useEffect(() => {
-    let timer = 0;
-    const soon = () => {
-      clearTimeout(timer);
-      timer = window.setTimeout(again, 200);
-    };
-    const off = listen({ event: (e) => (/^image-/.test(e.reason) || (e.reason === "api-change" && e.detail?.includes("/images")) ? soon() : undefined), relist: soon });
-    return () => {
-      off();
-      clearTimeout(timer);
-    };
-  }, []);
-  useEffect(() => {
-    if (!moving) return;
-    const timer = window.setInterval(() => {
-      if (!document.hidden) again();
-    }, 1000);
-    return () => clearInterval(timer);
-  }, [moving]);
+    if (finished.value > 0) live.reload();
+  }, [finished.value]);
   const rateOf = (i: ApiImage): number => {
     const p = i.progress;
     if (!p) return 0;
@@ -75,5 +61,5 @@ export function useImages(): { images: ApiImage[] | undefined; problem: Problem 
     }
     return s.rate;
   };
-  return { images, problem: load.problem, reload: again, rateOf };
+  return { images: live.data, problem: live.problem, reload: live.reload, rateOf };
 }

@@ -35,7 +35,7 @@ export function row(name: string): Row | undefined {
 }
 
 /** Rate is progress with its speed. */
-export interface Rate extends Progress {
+interface Rate extends Progress {
   /** Bytes a second, smoothed; 0 is not known yet. */
   rate: number;
 }

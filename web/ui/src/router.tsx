@@ -39,7 +39,7 @@ export function setQuery(change: Record<string, string | undefined>, o: { push?:
 }
 
 /** LinkProps of a link inside the app. */
-export interface LinkProps {
+interface LinkProps {
   to: string;
   children: ComponentChildren;
   class?: string | undefined;

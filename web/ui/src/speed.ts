@@ -19,7 +19,7 @@ export class Speed {
 }
 
 /** What moves. Done and total are in bytes, no total is not known; rate is in bytes a second, 0 is not known. */
-export interface Moved {
+interface Moved {
   done: number;
   total?: number | undefined;
   rate: number;

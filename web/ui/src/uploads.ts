@@ -1,8 +1,8 @@
 // Files that are being uploaded. They go on whatever page is shown; leaving the site asks.
 import { effect, signal, untracked } from "@preact/signals";
-import { address, Failure, problemOf, seg } from "./api/call.ts";
+import { address, call, Failure, problemOf, seg, signedOut } from "./api/call.ts";
 import type { Problem } from "./api/types.ts";
-import { me } from "./session.ts";
+import { away, me } from "./session.ts";
 import { say } from "./ui/basic.tsx";
 import { Speed } from "./speed.ts";
 
@@ -14,7 +14,8 @@ export interface Upload {
   file: File;
   /** Parameters of the request: checksum, format, arch, … */
   fields: Record<string, string>;
-  state: "sending" | "checking" | "failed" | "done";
+  /** away: the session has ended; it is sent again when the same person has signed in again. */
+  state: "sending" | "checking" | "away" | "failed";
   sent: number;
   /** Bytes a second; 0 is not known yet. */
   rate: number;
@@ -67,23 +68,38 @@ function send(id: number): void {
       finished.value++;
       return;
     }
+    if (r.status === 401) {
+      change(id, { state: "away" });
+      signedOut();
+      return;
+    }
     void problemOf(new Response(r.responseText, { status: r.status, statusText: r.statusText })).then((problem) => change(id, { state: "failed", problem }));
   };
   r.onerror = () => {
     requests.delete(id);
-    change(id, { state: "failed", problem: broken.problem });
+    void why().then((problem) => change(id, problem ? { state: "failed", problem } : { state: "away" }));
   };
   r.send(u.file);
 }
 
-const broken = new Failure({
+/** Why an upload broke off: an appliance that refuses it may end the connection before the browser reads that. Nothing where the session has ended. */
+async function why(): Promise<Problem | undefined> {
+  try {
+    await call("GET", "/whoami");
+  } catch (err) {
+    if (err instanceof Failure && err.status === 401) return undefined;
+  }
+  return broken;
+}
+
+const broken: Problem = {
   type: "",
   title: "the upload broke off",
   status: 0,
   code: "unavailable",
   detail: "The connection was lost, or the file cannot be read any more.",
   hint: "Send it again: an upload begins anew. For a large file over a poor line put it on a web server and add it by its URL, which is resumed.",
-});
+};
 
 /** Counts the uploads that have ended well. */
 export const finished = signal(0);
@@ -92,9 +108,13 @@ effect(() => {
   if (me.value === null) untracked(() => uploads.value.forEach((u) => dismiss(u.id))); // they are of who has signed out
 });
 
+effect(() => {
+  if (!away.value) untracked(() => uploads.value.forEach((u) => u.state === "away" && again(u.id)));
+});
+
 const warn = (e: BeforeUnloadEvent) => e.preventDefault();
 effect(() => {
-  const busy = uploads.value.some((u) => u.state === "sending" || u.state === "checking");
+  const busy = uploads.value.some((u) => u.state !== "failed");
   if (busy) window.addEventListener("beforeunload", warn);
   else window.removeEventListener("beforeunload", warn);
 });

@@ -3,7 +3,7 @@ import type { Attempt, BootTimeline, WorkflowState } from "./api/types.ts";
 import { duration, parseDuration } from "./format.ts";
 
 /** How a bar came out. A part that goes on is "running". */
-export type Outcome = "done" | "running" | "failed" | "interrupted";
+type Outcome = "done" | "running" | "failed" | "interrupted";
 
 /** Bar is one stretch of time, in milliseconds since the picture's zero. */
 export interface Bar {
@@ -16,7 +16,7 @@ export interface Bar {
 }
 
 /** Group says whose time a lane is. */
-export type Group = "wait" | "netboot" | "work" | "system";
+type Group = "wait" | "netboot" | "work" | "system";
 
 /** Lane is one phase or action with its bars. */
 export interface Lane {
@@ -33,13 +33,13 @@ export interface Lane {
 }
 
 /** Tick is a mark on the axis. */
-export interface Tick {
+interface Tick {
   at: number;
   text: string;
 }
 
 /** Mark is a moment that matters. */
-export interface Mark {
+interface Mark {
   at: number;
   text: string;
   good: boolean;

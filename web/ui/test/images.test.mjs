@@ -174,6 +174,42 @@ test("an image is fetched from a URL with progress, over a connection that break
   await row(page, "fetched").getByText(/ of 12\.6 MB · .*\/s · .* left$/).waitFor();
   await row(page, "fetched").getByText("ready").waitFor();
   assert.equal((await api("viewer", "GET", "/images/fetched")).status.source.digest, site.sum.slice(7));
+
+test("an upload that meets the end of the session goes on when the same person has signed in again", async (t) => {
+  const make = async () => JSON.parse((await fetchAPI("admin", "POST", "/tokens", { metadata: { name: "uploader" }, spec: { role: "operator" } })).text).secret;
+  t.after(() => fetchAPI("admin", "DELETE", "/tokens/uploader"));
+  gone(t, "up-3");
+  const file = await disk(t, "third.raw", 6);
+  const page = await open(t, "", { path: "/images", mayFail: /status of 401|ERR_|net::/ });
+  const signIn = async (secret) => {
+    await page.getByLabel("Token").fill(secret);
+    await page.getByRole("button", { name: "Sign in" }).click();
+  };
+  await signIn(await make());
+  await page.getByLabel("File of an image").setInputFiles(file.path);
+  await page.getByRole("dialog").getByLabel("Name").fill("up-3");
+  await page.getByRole("dialog").getByLabel("Checksum").fill(file.sum);
+  assert.equal((await fetchAPI("admin", "DELETE", "/tokens/uploader")).status, 204);
+  await page.getByRole("dialog").getByRole("button", { name: "Upload" }).click();
+  const ended = page.getByRole("dialog", { name: "The session has ended" });
+  await ended.waitFor();
+  await page.getByText("It is sent again by itself when you have signed in").waitFor();
+  await signIn(await make());
+  await ended.waitFor({ state: "hidden" });
+  await row(page, "up-3").getByText("ready").waitFor();
+});
+
+test("an image that is deleted while somebody looks at it stays in sight, and says so", async (t) => {
+  gone(t, "fading");
+  await api("operator", "POST", "/images", { apiVersion: "rackstrap/v1", kind: "Image", metadata: { name: "fading" }, spec: { url: "http://10.77.0.1:7080/images/none.img", os: "debian" } });
+  const page = await open(t, "operator", { path: "/images?image=fading" });
+  await page.getByRole("dialog", { name: "fading" }).getByRole("button", { name: "Edit" }).click();
+  const form = page.getByRole("dialog", { name: "Edit fading" });
+  await form.getByLabel("Description").fill("half a sen");
+  await api("admin", "DELETE", "/images/fading");
+  await form.getByText("The image fading was deleted meanwhile.").waitFor();
+  assert.equal(await form.getByLabel("Description").inputValue(), "half a sen");
+  assert.ok(await form.getByRole("button", { name: "Save" }).isDisabled());
 });
 
 test("an image by URL fails with its reason, is fetched again, and is deleted by its name", async (t) => {

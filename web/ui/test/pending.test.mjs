@@ -145,6 +145,59 @@ test("a rule is written against the machines that wait, as a form and as YAML", 
   await page.getByRole("button", { name: "Delete ui-rule" }).waitFor({ state: "detached" });
 });
 
+test("a dialog whose machine is decided about meanwhile stays, says by whom, and keeps what was typed", async (t) => {
+  const names = await Promise.all(["pend-f", "pend-g", "pend-h"].map(found));
+  const [taken, forgotten, left] = names;
+  const page = await open(t, "operator", { path: "/pending" });
+  await page.getByRole("button", { name: `Accept ${taken}` }).click();
+  const form = page.getByRole("dialog", { name: `Accept ${taken}` });
+  await form.getByLabel("Host name").fill("db-17");
+  await form.getByLabel("Rack").fill("r8");
+  await api("admin", "POST", `/hardware/${taken}/accept`, {});
+  const told = form.getByRole("alert");
+  await told.getByText("it was pending and is available").waitFor();
+  await told.getByText(/\(by stage-admin\)/).first().waitFor();
+  await row(page, taken).waitFor({ state: "detached" }); // it waits no more
+  assert.equal(await form.getByLabel("Host name").inputValue(), "db-17");
+  assert.deepEqual(await axe(page), []);
+  await form.getByRole("button", { name: "Keep what I typed" }).click();
+  await form.waitFor({ state: "detached" });
+  const h = await api("viewer", "GET", `/hardware/${taken}`);
+  assert.deepEqual([h.spec.hostname, h.spec.rack, h.status.state], ["db-17", "r8", "available"]);
+
+  await page.getByRole("button", { name: `Accept ${forgotten}` }).click();
+  const gone = page.getByRole("dialog", { name: `Accept ${forgotten}` });
+  await gone.getByLabel("Host name").fill("db-18");
+  await api("admin", "DELETE", `/hardware/${forgotten}`);
+  await gone.getByText("its record was deleted").waitFor();
+  assert.equal(await gone.getByLabel("Host name").inputValue(), "db-18");
+  assert.ok(await gone.getByRole("button", { name: "Keep what I typed" }).isDisabled());
+  await gone.getByRole("button", { name: "Close" }).last().click();
+
+  await page.getByRole("button", { name: `Reject ${left}` }).click();
+  const reject = page.getByRole("dialog", { name: `Reject ${left}` });
+  await api("admin", "POST", `/hardware/${left}/accept`, {});
+  await reject.getByText("is available").waitFor();
+  assert.ok(await reject.getByRole("button", { name: "Reject" }).isDisabled(), "nobody rejects what another has accepted");
+});
+
+test("machines that wait are found as in the list of machines, and by what only this page knows", async (t) => {
+  const names = await Promise.all(["pend-i", "pend-j"].map(found));
+  const h = await api("viewer", "GET", `/hardware/${names[0]}`);
+  const page = await open(t, "operator", { path: "/pending" });
+  const filter = page.getByRole("combobox", { name: "Filter" });
+  await filter.fill(`name:${names[0]}`);
+  await row(page, names[1]).waitFor({ state: "detached" });
+  await row(page, names[0]).waitFor();
+  await filter.fill(`-name:${names[0]} discovered<1h`);
+  await row(page, names[0]).waitFor({ state: "detached" });
+  await row(page, names[1]).waitFor();
+  await filter.fill(h.facts.uuid);
+  await row(page, names[0]).waitFor();
+  await filter.fill("colour:red");
+  await page.getByText("colour is not known").waitFor();
+});
+
 test("a viewer decides nothing, and a phone has room", async (t) => {
   const page = await open(t, "viewer", { path: "/pending", width: 360, theme: "dark" });
   await page.getByRole("heading", { name: /^Strangers/ }).waitFor();

@@ -56,6 +56,39 @@ test("two who edit one record as YAML: mine goes on over theirs only when I say 
   await page.getByText('position: "7"').waitFor(); // the difference says what of theirs goes
   await page.getByRole("button", { name: "Apply" }).click();
   await eventually("mine is there", async () => (await api("viewer", "GET", "/hardware/contested-yaml")).spec.rack === "mine");
+
+test("a secret that is typed is not shown in the review", async (t) => {
+  await record("hushed", { power: { driver: "webhook", url: "https://power.example.org/x", secret: "0123456789abcdef0123" } });
+  const page = await open(t, "operator", { path: "/machines/hushed?tab=edit" });
+  await page.getByLabel("Secret").fill("correct-horse-battery");
+  await page.getByRole("button", { name: "Review" }).click();
+  await page.getByText("(new secret)").first().waitFor();
+  assert.equal(await page.getByText("correct-horse-battery").count(), 0);
+  const rev = (await api("viewer", "GET", "/hardware/hushed")).metadata.revision;
+  await page.getByRole("button", { name: "Apply" }).click();
+  await eventually("it is changed", async () => (await api("viewer", "GET", "/hardware/hushed")).metadata.revision !== rev);
+});
+
+test("a dialog stays when what it is about goes, and so does what is written", async (t) => {
+  await record("fading");
+  const page = await open(t, "operator", { path: "/machines/fading", mayFail: /status of 404/ });
+  await page.getByRole("button", { name: "Maintenance…" }).click();
+  const dialog = page.getByRole("dialog", { name: "Work on fading" });
+  await dialog.getByLabel(/^What is being done/).fill("new fan");
+  await api("admin", "POST", "/hardware/fading/hold", { hold: true });
+  await dialog.getByText("it is on hold").waitFor();
+  await api("admin", "DELETE", "/hardware/fading");
+  await dialog.getByText("its record was deleted").waitFor();
+  await page.getByText("The record of fading was deleted").waitFor();
+  assert.equal(await dialog.getByLabel(/^What is being done/).inputValue(), "new fan");
+  assert.ok(await dialog.getByRole("button", { name: "Begin maintenance" }).isDisabled());
+
+  await record("faded");
+  const other = await open(t, "operator", { path: "/machines/faded?tab=edit", mayFail: /status of 404/ });
+  await other.getByLabel("Position").fill("mine");
+  await api("admin", "DELETE", "/hardware/faded");
+  await other.getByText("The record of faded was deleted").waitFor();
+  assert.equal(await other.getByLabel("Position").inputValue(), "mine");
 });
 
 test("two who edit one record do not overwrite each other", async (t) => {

@@ -13,7 +13,7 @@ export class Failure extends Error {
 }
 
 /** Options of a call. */
-export interface Call {
+interface Call {
   query?: Record<string, string | number | boolean | undefined>;
   /** Sent as JSON; a string as YAML; a Blob as it is. */
   body?: unknown;
@@ -23,6 +23,11 @@ export interface Call {
 }
 
 const listeners = new Set<() => void>();
+
+/** Tells that an answer said that nobody is signed in; call does it by itself. */
+export function signedOut(): void {
+  listeners.forEach((f) => f());
+}
 
 /** Calls f whenever an answer says that nobody is signed in. */
 export function onSignedOut(f: () => void): void {
@@ -61,7 +66,7 @@ export async function call<T>(method: string, path: string, o: Call = {}): Promi
     return (answer.status === 204 ? undefined : await answer.json()) as T;
   }
   const failure = new Failure(await problemOf(answer));
-  if (answer.status === 401) listeners.forEach((f) => f());
+  if (answer.status === 401) signedOut();
   throw failure;
 }
 

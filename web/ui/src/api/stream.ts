@@ -3,7 +3,7 @@ import type { Event, Progress } from "./types.ts";
 import { address, call } from "./call.ts";
 
 /** Link is how the page is connected to the event stream. */
-export type Link = "connecting" | "live" | "lost";
+type Link = "connecting" | "live" | "lost";
 
 /** The state of the connection, for everybody who shows it. */
 export const link = signal<Link>("connecting");

@@ -5,8 +5,9 @@ import { useState } from "preact/hooks";
 import type { Applied, ApplyResult, Hardware, Problem } from "../api/types.ts";
 import { asProblem, call, Failure } from "../api/call.ts";
 import { count } from "../format.ts";
-import { Badge, Button, Dialog, Field, ProblemBox, say, toneOf, useAction, type Tone } from "../ui/basic.tsx";
+import { Badge, Button, Dialog, ProblemBox, say, toneOf, useAction, type Tone } from "../ui/basic.tsx";
 import { Editor } from "../ui/editor.tsx";
+import { Choice, Text } from "../ui/inputs.tsx";
 import { labelsIn, whyOf } from "./bulk.ts";
 
 /** The dialog in which machines are added. */
@@ -86,14 +87,7 @@ function One({ onClose }: { onClose: () => void }): JSX.Element {
   const [form, setForm] = useState(blank);
   const action = useAction();
   const { at, rest } = sorted(action.problem);
-  const input = (key: keyof Form, label: string, help: string, o: { required?: boolean; secret?: boolean } = {}) => (
-    <Field label={label} help={help} error={at[key]}>
-      {(p) => {
-        const rest = { ...p, required: !!o.required, autocomplete: "off", spellcheck: false, value: form[key], onInput: (e: { currentTarget: HTMLInputElement }) => setForm({ ...form, [key]: e.currentTarget.value }) };
-        return o.secret ? <input type="password" {...rest} /> : <input {...rest} />;
-      }}
-    </Field>
-  );
+  const field = (key: keyof Form) => ({ value: form[key], onValue: (v: string) => setForm({ ...form, [key]: v }), error: at[key] });
   const add = (more: boolean) =>
     action.run(async () => {
       const made = await call<Hardware>("POST", "/hardware", { body: recordOf(form) });
@@ -109,24 +103,25 @@ function One({ onClose }: { onClose: () => void }): JSX.Element {
       }}
     >
       <div class="pairs-of-fields">
-        {input("name", "Name", "like node-17", { required: true })}
-        {input("mac", "MAC", "of the NIC that boots: 52:54:00:12:34:56", { required: true })}
-        {input("address", "Address", "reserved for it: 10.0.0.17/24; from the pool where empty")}
-        {input("rack", "Rack", "like a1")}
-        {input("position", "Position", "unit or slot: 42")}
-        {input("labels", "Labels", "tier=db pool=prod")}
-        <Field label="Power" help={form.driver ? "Calls are POSTed to the URL, signed with the secret." : "A person presses its button; the page says when."}>
-          {(p) => (
-            <select {...p} value={form.driver} onChange={(e) => setForm({ ...form, driver: e.currentTarget.value })}>
-              <option value="">by hand</option>
-              <option value="webhook">by webhook</option>
-            </select>
-          )}
-        </Field>
+        <Text label="Name" help="like node-17" required {...field("name")} />
+        <Text label="MAC" help="of the NIC that boots: 52:54:00:12:34:56" required {...field("mac")} />
+        <Text label="Address" help="reserved for it: 10.0.0.17/24; from the pool where empty" {...field("address")} />
+        <Text label="Rack" help="like a1" {...field("rack")} />
+        <Text label="Position" help="unit or slot: 42" {...field("position")} />
+        <Text label="Labels" help="tier=db pool=prod" {...field("labels")} />
+        <Choice
+          label="Power"
+          help={form.driver ? "Calls are POSTed to the URL, signed with the secret." : "A person presses its button; the page says when."}
+          of={[
+            ["", "by hand"],
+            ["webhook", "by webhook"],
+          ]}
+          {...field("driver")}
+        />
         {form.driver === "webhook" && (
           <>
-            {input("url", "Webhook URL", "https://power.example.org/rack1", { required: true })}
-            {input("secret", "Webhook secret", "16 characters or more: openssl rand -hex 32", { required: true, secret: true })}
+            <Text label="Webhook URL" help="https://power.example.org/rack1" required {...field("url")} />
+            <Text label="Webhook secret" help="16 characters or more: openssl rand -hex 32" required type="password" {...field("secret")} />
           </>
         )}
       </div>

@@ -10,7 +10,7 @@ export interface Order {
 }
 
 /** How a run of many requests is told and stopped. */
-export interface Watch {
+interface Watch {
   /** Hears what is known after each part. */
   tell: (done: Applied[]) => void;
   /** Asked before each part. */

@@ -205,7 +205,7 @@ export const usual = ["name", "state", "since", "progress", "issue", "power", "a
 export const few = ["name", "state", "progress", "issue", "since", "address"];
 
 /** The column of a key; label:KEY is one of a label. */
-export function column(key: string): Column | undefined {
+function column(key: string): Column | undefined {
   if (key.startsWith("label:") && key.length > 6) {
     const label = key.slice(6);
     return plain(key, label, 8, (r) => (r.labels && Object.hasOwn(r.labels, label) ? r.labels[label] : undefined));

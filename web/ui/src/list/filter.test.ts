@@ -153,14 +153,15 @@ test("hostile input", () => {
     command(f);
     toggle(text, "state", "failed");
   }
-  const start = performance.now();
+  const start = process.cpuUsage(); // what others do on the machine does not count
   const long = row({ name: "a".repeat(300) });
   const f = parse(`name:${"a*".repeat(900)}b ${"x"}`);
   assert.equal([long].filter(compile(f.terms, now)).length, 0);
   assert.equal(parse("a".repeat(longest + 1)).wrong.length, 1);
   parse("label.".repeat(300) + ":");
   parse("\\".repeat(1000) + '"'.repeat(999));
-  assert.ok(performance.now() - start < 500);
+  const spent = process.cpuUsage(start);
+  assert.ok(spent.user + spent.system < 500_000);
 });
 
 test("a filter with another value", () => {

@@ -12,10 +12,10 @@ import { flags, keyOf, keys } from "./keys.ts";
 export const longest = 2000;
 
 /** How a value is compared. */
-export type Op = ":" | "!=" | "~" | ">" | ">=" | "<" | "<=";
+type Op = ":" | "!=" | "~" | ">" | ">=" | "<" | "<=";
 
 /** A value as it was written. */
-export interface Value {
+interface Value {
   text: string;
   quoted: boolean;
   from: number;
@@ -35,7 +35,7 @@ export interface Term {
 }
 
 /** What is wrong, and where. */
-export interface Wrong {
+interface Wrong {
   from: number;
   to: number;
   text: string;
@@ -206,10 +206,13 @@ export function quantity(kind: "number" | "size" | "age", text: string): number 
 /** A test of machines. */
 export type Test = (r: Row) => boolean;
 
+/** More of a machine in which text is searched for, in lower case. */
+export type More = (r: Row) => string;
+
 /** The terms of a filter as a test; now, in milliseconds, is what ages are measured to. */
-export function compile(terms: Term[], now: number): Test {
+export function compile(terms: Term[], now: number, more?: More): Test {
   // what costs least is asked first; text is searched for in everything that a machine has
-  const tests = [...terms].sort((a, b) => Number(!a.key) - Number(!b.key)).map((t) => test(t, now));
+  const tests = [...terms].sort((a, b) => Number(!a.key) - Number(!b.key)).map((t) => test(t, now, more));
   return (r) => {
     for (const t of tests) if (!t(r)) return false;
     return true;
@@ -219,16 +222,16 @@ export function compile(terms: Term[], now: number): Test {
 /** Whether a filter goes by the time, so that what it finds changes by itself. */
 export const timed = (f: Filter): boolean => f.terms.some((t) => t.op && keyOf(t.key)?.kind === "age");
 
-function test(t: Term, now: number): Test {
-  const is = positive(t, now);
+function test(t: Term, now: number, more: More | undefined): Test {
+  const is = positive(t, now, more);
   const not = t.not !== (t.op === "!=");
   return not ? (r) => !is(r) : is;
 }
 
-function positive(t: Term, now: number): Test {
+function positive(t: Term, now: number, more: More | undefined): Test {
   if (!t.key) {
     const word = t.values[0]!.text.toLowerCase();
-    return (r) => haystack(r).includes(word);
+    return (r) => haystack(r).includes(word) || !!more?.(r).includes(word);
   }
   if (!t.op && Object.hasOwn(flags, t.key)) return flags[t.key]!.of;
   const key = keyOf(t.key)!;
@@ -299,7 +302,7 @@ function haystack(r: Row): string {
   let s = stacks.get(r);
   if (s === undefined) {
     const labels = Object.entries(r.labels ?? {}).map(([k, v]) => `${k}=${v}`);
-    s = [r.name, r.hostname, r.state, r.address, ...(r.macs ?? [r.mac]), r.rack, r.position, r.assetTag, r.serial, r.vendor, r.product, r.owner, r.claim, r.image, r.workflow, r.issue?.kind, r.issue?.detail, r.maintenanceNote, ...labels]
+    s = [r.name, r.hostname, r.state, r.address, ...(r.macs ?? [r.mac]), r.rack, r.position, r.assetTag, r.serial, r.vendor, r.product, r.arch, r.owner, r.claim, r.image, r.workflow, r.issue?.kind, r.issue?.detail, r.maintenanceNote, ...labels]
       .filter((v) => v)
       .join("\n")
       .toLowerCase();

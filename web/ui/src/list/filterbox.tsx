@@ -1,12 +1,12 @@
 // The filter of a list of machines: the text, what may be written next, and what is wrong with it.
-import { computed, useComputed, useSignal, type ReadonlySignal } from "@preact/signals";
+import { computed, useComputed, useSignal, type ReadonlySignal, type Signal } from "@preact/signals";
 import type { JSX } from "preact";
 import { useEffect, useId, useRef, useState } from "preact/hooks";
 import { now } from "../clock.ts";
-import { rows, type Row } from "../machines.ts";
+import { row, rows, type Row } from "../machines.ts";
 import { query, setQuery } from "../router.tsx";
-import { compile, parse, timed, type Filter, type Test } from "./filter.ts";
-import { suggest, type Offers } from "./suggest.ts";
+import { compile, parse, timed, type Filter, type More, type Test } from "./filter.ts";
+import { suggest, type Offer, type Offers } from "./suggest.ts";
 
 /** A filter that people type, which is also in the URL as ?q=. */
 export interface Filtering {
@@ -21,11 +21,28 @@ export interface Filtering {
 // ages are looked at anew this often, in milliseconds
 const step = 5000;
 
-/** The filter of the page; the URL follows what is typed a moment later. */
-export function useFilter(): Filtering {
+function filtering(text: Signal<string>, more: More | undefined, changed: (t: string) => void): Filtering {
+  const filter = computed(() => parse(text.value));
+  const clock = computed(() => (timed(filter.value) ? Math.floor(now.value / step) * step : 0));
+  return {
+    text,
+    filter,
+    clock,
+    test: computed(() => compile(filter.value.terms, clock.value, more)),
+    set: (t) => {
+      text.value = t;
+      changed(t);
+    },
+  };
+}
+
+/** The filter of the page; the URL follows what is typed a moment later. More is text of machines that only this page has. */
+export function useFilter(more?: More): Filtering {
   const text = useSignal(query.peek().get("q") ?? "");
   const timer = useRef(0);
   const made = useRef<Filtering>(undefined);
+  const of = useRef(more);
+  of.current = more;
   const url = useComputed(() => query.value.get("q") ?? "");
   const wrote = useRef(url.peek());
   useEffect(() => {
@@ -34,29 +51,42 @@ export function useFilter(): Filtering {
     text.value = wrote.current = url.value;
   }, [url.value]);
   useEffect(() => () => clearTimeout(timer.current), []);
-  if (!made.current) {
-    const filter = computed(() => parse(text.value));
-    const clock = computed(() => (timed(filter.value) ? Math.floor(now.value / step) * step : 0));
-    made.current = {
-      text,
-      filter,
-      clock,
-      test: computed(() => compile(filter.value.terms, clock.value)),
-      set: (t) => {
-        text.value = t;
-        clearTimeout(timer.current);
-        timer.current = window.setTimeout(() => {
-          wrote.current = text.peek().trim();
-          setQuery({ q: wrote.current });
-        }, 250);
-      },
-    };
-  }
+  made.current ??= filtering(text, more && ((r) => of.current!(r)), () => {
+    clearTimeout(timer.current);
+    timer.current = window.setTimeout(() => {
+      wrote.current = text.peek().trim();
+      setQuery({ q: wrote.current });
+    }, 250);
+  });
   return made.current;
 }
 
-/** The field in which a filter is typed. */
-export function FilterBox({ of: f }: { of: Filtering }): JSX.Element {
+/** The filter of one field, which is in no URL. */
+export function useFieldFilter(begin: string, changed: (t: string) => void): Filtering {
+  const text = useSignal(begin);
+  const tell = useRef(changed);
+  tell.current = changed;
+  const made = useRef<Filtering>(undefined);
+  made.current ??= filtering(text, undefined, (t) => tell.current(t));
+  return made.current;
+}
+
+/** How many machines are offered by name at a time. */
+const named = 12;
+
+/** The machines that a filter finds, as offers of their names; none where one is named as a whole. */
+function machineOffers(f: Filtering): Offer[] {
+  if (row(f.text.peek().trim())) return [];
+  const out: Offer[] = [];
+  for (const r of rows.peek()) {
+    if (out.length === named) break;
+    if (f.test.peek()(r)) out.push({ insert: r.name, label: r.name, note: [r.state, r.rack && `rack ${r.rack}`, [r.vendor, r.product].filter(Boolean).join(" ")].filter(Boolean).join(", "), whole: true });
+  }
+  return out;
+}
+
+/** The field in which a filter is typed. Where one machine is to be named, the machines that it finds are offered first. */
+export function FilterBox({ of: f, one }: { of: Filtering; /** the label of a field that names one machine */ one?: string }): JSX.Element {
   const id = useId();
   const input = useRef<HTMLInputElement>(null);
   const [offers, setOffers] = useState<Offers>();
@@ -67,12 +97,18 @@ export function FilterBox({ of: f }: { of: Filtering }): JSX.Element {
 
   const offer = () => {
     const el = input.current!;
-    setOffers(suggest(el.value, el.selectionStart ?? el.value.length, rows.peek() as Row[]));
+    const some = suggest(el.value, el.selectionStart ?? el.value.length, rows.peek() as Row[]);
+    setOffers(one ? { ...some, items: [...machineOffers(f), ...some.items] } : some);
     setPicked(-1);
   };
   const take = (i: number) => {
     const o = items[i]!;
     const el = input.current!;
+    if (o.whole) {
+      f.set(o.insert);
+      setOffers(undefined);
+      return;
+    }
     const before = el.value.slice(0, offers!.from) + o.insert;
     const rest = el.value.slice(offers!.to).replace(/^\S*/, "");
     const next = /[:>]$/.test(o.insert) || /^\s/.test(rest) || o.insert.endsWith(" ") ? "" : " ";
@@ -103,8 +139,8 @@ export function FilterBox({ of: f }: { of: Filtering }): JSX.Element {
   }, [picked]);
   return (
     <div class="finder">
-      <label class="hidden-text" for={id}>
-        Filter
+      <label class={one ? undefined : "hidden-text"} for={id}>
+        {one ?? "Filter"}
       </label>
       <input
         ref={input}
@@ -118,7 +154,7 @@ export function FilterBox({ of: f }: { of: Filtering }): JSX.Element {
         aria-activedescendant={picked >= 0 ? `${id}-${picked}` : undefined}
         aria-invalid={wrong.length > 0 ? true : undefined}
         aria-describedby={`${id}-wrong`}
-        placeholder="Filter: state:failed rack:a1 label.tier=db -hold cpus>=32 memory>=64Gi since>1h text"
+        placeholder={one ? "name, or state:available rack:a1 …" : "Filter: state:failed rack:a1 label.tier=db -hold cpus>=32 memory>=64Gi since>1h text"}
         autocomplete="off"
         spellcheck={false}
         value={f.text.value}
@@ -137,7 +173,7 @@ export function FilterBox({ of: f }: { of: Filtering }): JSX.Element {
       <ul id={`${id}-list`} role="listbox" aria-label="What may be written here" class={items.length > 0 ? "offers" : "offers none"}>
         {items.map((o, i) => (
           <li
-            key={o.label}
+            key={o.whole ? `machine ${o.label}` : o.label}
             id={`${id}-${i}`}
             role="option"
             aria-selected={i === picked}

@@ -2,10 +2,10 @@
 import type { Row } from "../machines.ts";
 
 /** Kind says how a key is compared. */
-export type Kind = "text" | "number" | "size" | "age";
+type Kind = "text" | "number" | "size" | "age";
 
 /** One word of the filter. */
-export interface Key {
+interface Key {
   kind: Kind;
   /** What it is, for the list of suggestions. */
   note: string;

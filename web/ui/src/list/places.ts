@@ -3,7 +3,7 @@ import type { Row } from "../machines.ts";
 import { natural } from "./order.ts";
 
 /** Machines that stand at one place of a rack. */
-export interface Place {
+interface Place {
   /** The lowest unit. */
   unit: number;
   /** How many units it is high. */
@@ -77,7 +77,7 @@ function rackOf(name: string, rows: Row[]): Rack {
 }
 
 /** A line of a rack's picture: a place with machines, or empty units. */
-export type Line = { place: Place } | { from: number; to: number };
+type Line = { place: Place } | { from: number; to: number };
 
 // so many empty units in a row are drawn as one line
 const fold = 4;

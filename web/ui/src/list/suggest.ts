@@ -9,6 +9,8 @@ export interface Offer {
   insert: string;
   label: string;
   note: string;
+  /** It is all of the text, and not only what is between from and to. */
+  whole?: boolean;
 }
 
 /** Offers for the text between from and to. */
@@ -91,7 +93,7 @@ function valueOffers(name: string, begun: string, rows: Row[]): Offer[] {
 }
 
 /** The values of a key that machines have, with how many have them; the most used first. */
-export function valuesOf(name: string, rows: Row[]): [string, number][] {
+function valuesOf(name: string, rows: Row[]): [string, number][] {
   const key = keyOf(name);
   if (!key) return [];
   const n = new Map<string, number>();

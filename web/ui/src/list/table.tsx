@@ -23,7 +23,7 @@ export type Line = Row | Head;
 const isHead = (l: Line | undefined): l is Head => l instanceof Head;
 
 /** What a table shows and whom it tells. */
-export interface TableProps {
+interface TableProps {
   lines: Line[];
   /** Whether there are heads among the lines. */
   grouped: boolean;

@@ -2,7 +2,7 @@
 import type { Applied } from "../api/types.ts";
 
 /** A question that a verb asks. */
-export type Question = "note" | "reason" | "force" | "labels" | "nextBoot";
+type Question = "note" | "reason" | "force" | "labels" | "nextBoot";
 
 /** A verb on many machines. */
 export interface Verb {

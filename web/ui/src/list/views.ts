@@ -3,14 +3,14 @@
 import { signal } from "@preact/signals";
 
 /** A view by its name. */
-export interface View {
+interface View {
   name: string;
   /** The query of the URL, as the page writes it. */
   query: string;
 }
 
 /** The parameters that make a view. */
-export const parts = ["q", "group", "cols", "sort"] as const;
+const parts = ["q", "group", "cols", "sort"] as const;
 
 /** The views that everybody has. */
 export const builtIn: View[] = [

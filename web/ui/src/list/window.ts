@@ -6,7 +6,7 @@ import { useEffect, useState } from "preact/hooks";
 const spare = 12;
 
 /** The part of a list that is drawn. */
-export interface Part {
+interface Part {
   first: number;
   /** After the last. */
   end: number;

@@ -4,7 +4,8 @@ import type { JSX } from "preact";
 import { useEffect, useState } from "preact/hooks";
 import { parseDocument } from "yaml";
 import type { Hardware, Problem } from "../api/types.ts";
-import { Button, Field } from "../ui/basic.tsx";
+import { Button } from "../ui/basic.tsx";
+import { Choice, Lines, Text, Tick } from "../ui/inputs.tsx";
 import type { FormProps } from "../ui/record.tsx";
 import { changed, type Path } from "./change.ts";
 
@@ -18,39 +19,57 @@ export function HardwareForm({ value, onChange, problem }: FormProps): JSX.Eleme
   const spec = record.spec ?? {};
   const set = (path: Path, v: unknown) => onChange(changed(value, path, v));
   const error = (field: string) => problem?.errors?.find((e) => e.field === field || e.field.startsWith(`${field}[`) || e.field.startsWith(`${field}.`))?.detail;
-  const part = { spec, set, error };
+  const text = (at: Path, of: string | undefined) => ({ value: of ?? "", onValue: (v: string) => set(at, v), error: error(at.join(".")) });
   return (
     <form class="record" onSubmit={(e) => e.preventDefault()}>
       <fieldset class="card">
         <legend>Name and place</legend>
-        <Text {...part} label="Host name" at={["spec", "hostname"]} of={spec.hostname} help="Of the installed system; the record's name where it is empty." />
-        <Text {...part} label="Rack" at={["spec", "rack"]} of={spec.rack} />
-        <Text {...part} label="Position" at={["spec", "position"]} of={spec.position} help="A unit or slot, as people call it." />
-        <Text {...part} label="Asset tag" at={["spec", "assetTag"]} of={spec.assetTag} />
+        <Text label="Host name" {...text(["spec", "hostname"], spec.hostname)} help="Of the installed system; the record's name where it is empty." />
+        <Text label="Rack" {...text(["spec", "rack"], spec.rack)} />
+        <Text label="Position" {...text(["spec", "position"], spec.position)} help="A unit or slot, as people call it." />
+        <Text label="Asset tag" {...text(["spec", "assetTag"], spec.assetTag)} />
         <ListText label="Labels" help="One key=value a line." of={Object.entries(record.metadata?.labels ?? {}).map(([k, v]) => `${k}=${v}`)} error={error("metadata.labels")} onChange={(l) => set(["metadata", "labels"], labelsOf(l))} />
       </fieldset>
       <fieldset class="card">
         <legend>Netboot</legend>
-        <Switch label="May netboot (allowPXE)" on={spec.netboot?.allowPXE !== false} onChange={(on) => set(["spec", "netboot", "allowPXE"], on ? undefined : false)} />
-        <Switch label="Workflows may begin (allowWorkflow)" on={spec.netboot?.allowWorkflow !== false} onChange={(on) => set(["spec", "netboot", "allowWorkflow"], on ? undefined : false)} />
-        <Switch label="Protected: nothing is written to its disks" on={spec.protect === true} onChange={(on) => set(["spec", "protect"], on || undefined)} />
-        <Choice label="Secure Boot" of={spec.netboot?.secureBoot ?? ""} options={{ "": "by its facts and earlier boots (auto)", on: "on", off: "off" }} error={error("spec.netboot.secureBoot")} onChange={(v) => set(["spec", "netboot", "secureBoot"], v)} />
-        <Choice label="Architecture" of={spec.arch ?? ""} options={{ "": "amd64", arm64: "arm64" }} error={error("spec.arch")} onChange={(v) => set(["spec", "arch"], v)} />
+        <Tick label="May netboot (allowPXE)" checked={spec.netboot?.allowPXE !== false} onValue={(on) => set(["spec", "netboot", "allowPXE"], on ? undefined : false)} />
+        <Tick label="Workflows may begin (allowWorkflow)" checked={spec.netboot?.allowWorkflow !== false} onValue={(on) => set(["spec", "netboot", "allowWorkflow"], on ? undefined : false)} />
+        <Tick label="Protected: nothing is written to its disks" checked={spec.protect === true} onValue={(on) => set(["spec", "protect"], on || undefined)} />
+        <Choice
+          label="Secure Boot"
+          {...text(["spec", "netboot", "secureBoot"], spec.netboot?.secureBoot)}
+          of={[
+            ["", "by its facts and earlier boots (auto)"],
+            ["on", "on"],
+            ["off", "off"],
+          ]}
+        />
+        <Choice
+          label="Architecture"
+          {...text(["spec", "arch"], spec.arch)}
+          of={[
+            ["", "amd64"],
+            ["arm64", "arm64"],
+          ]}
+        />
         <ListText label="Kernel consoles" help="One a line, like ttyS1,115200; the last one is /dev/console." of={spec.netboot?.consoles ?? []} error={error("spec.netboot.consoles")} onChange={(l) => set(["spec", "netboot", "consoles"], l)} />
       </fieldset>
       <fieldset class="card">
         <legend>Power</legend>
         <Choice
           label="Switched by"
-          of={spec.power?.driver ?? "manual"}
-          options={{ manual: "a person", webhook: "a webhook" }}
+          value={spec.power?.driver ?? "manual"}
+          of={[
+            ["manual", "a person"],
+            ["webhook", "a webhook"],
+          ]}
           error={error("spec.power.driver")}
-          onChange={(v) => set(["spec", "power"], v === "manual" ? undefined : { driver: v, url: "", secret: "" })}
+          onValue={(v) => set(["spec", "power"], v === "manual" ? undefined : { driver: v, url: "", secret: "" })}
         />
         {spec.power && spec.power.driver !== "manual" && (
           <>
-            <Text {...part} label="URL" at={["spec", "power", "url"]} of={spec.power.url} help="Calls are POSTed there." />
-            <Text {...part} label="Secret" at={["spec", "power", "secret"]} of={spec.power.secret} secret help="Signs the calls. (redacted) stays what it is." />
+            <Text label="URL" {...text(["spec", "power", "url"], spec.power.url)} help="Calls are POSTed there." />
+            <Text label="Secret" type="password" {...text(["spec", "power", "secret"], spec.power.secret)} help="Signs the calls. (redacted) stays what it is." />
           </>
         )}
       </fieldset>
@@ -61,11 +80,9 @@ export function HardwareForm({ value, onChange, problem }: FormProps): JSX.Eleme
       </fieldset>
       <fieldset class="card">
         <legend>Notes</legend>
-        <Field label="For people" error={error("spec.notes")}>
-          {(p) => <textarea {...p} rows={4} value={spec.notes ?? ""} onChange={(e) => set(["spec", "notes"], e.currentTarget.value)} />}
-        </Field>
+        <Lines label="For people" {...text(["spec", "notes"], spec.notes)} />
       </fieldset>
-      <Ports {...part} problem={problem} />
+      <Ports spec={spec} set={set} problem={problem} />
     </form>
   );
 }
@@ -83,43 +100,6 @@ function labelsOf(lines: string[]): Record<string, string> | undefined {
 interface Part {
   spec: Spec;
   set: (path: Path, value: unknown) => void;
-  error: (field: string) => string | undefined;
-}
-
-function Text({ label, at, of, help, secret, set, error }: Part & { label: string; at: Path; of: string | undefined; help?: string; secret?: boolean }): JSX.Element {
-  return (
-    <Field label={label} help={help} error={error(at.join("."))}>
-      {(p) => {
-        const rest = { ...p, spellcheck: false, autocomplete: "off", value: of ?? "", onInput: (e: { currentTarget: HTMLInputElement }) => set(at, e.currentTarget.value) } as const;
-        return secret ? <input {...rest} type="password" /> : <input {...rest} />;
-      }}
-    </Field>
-  );
-}
-
-function Switch({ label, on, onChange }: { label: string; on: boolean; onChange: (on: boolean) => void }): JSX.Element {
-  return (
-    <label class="check field">
-      <input type="checkbox" checked={on} onChange={(e) => onChange(e.currentTarget.checked)} /> {label}
-    </label>
-  );
-}
-
-function Choice({ label, of, options, error, onChange }: { label: string; of: string; options: Record<string, string>; error: string | undefined; onChange: (v: string) => void }): JSX.Element {
-  return (
-    <Field label={label} error={error}>
-      {(p) => (
-        <select {...p} value={of} onChange={(e) => onChange(e.currentTarget.value)}>
-          {Object.entries(options).map(([v, text]) => (
-            <option key={v} value={v}>
-              {text}
-            </option>
-          ))}
-          {!(of in options) && <option value={of}>{of}</option>}
-        </select>
-      )}
-    </Field>
-  );
 }
 
 /** A list as lines. What is typed stays as it is while it is typed; the list has no empty lines. */
@@ -131,20 +111,17 @@ function ListText({ label, help, of, error, onChange }: { label: string; help: s
     if (list(text).join("\n") !== key) setText(key);
   }, [key]);
   return (
-    <Field label={label} help={help} error={error}>
-      {(p) => (
-        <textarea
-          {...p}
-          rows={Math.min(8, Math.max(2, of.length + 1))}
-          spellcheck={false}
-          value={text}
-          onInput={(e) => {
-            setText(e.currentTarget.value);
-            onChange(list(e.currentTarget.value));
-          }}
-        />
-      )}
-    </Field>
+    <Lines
+      label={label}
+      help={help}
+      error={error}
+      rows={Math.min(8, Math.max(2, of.length + 1))}
+      value={text}
+      onValue={(v) => {
+        setText(v);
+        onChange(list(v));
+      }}
+    />
   );
 }
 

@@ -24,7 +24,7 @@ export function Head({ hw, workflow, gone }: { hw: Hardware; workflow: ApiWorkfl
       <div class="head">
         <div>
           <span class="crumb">
-            <Link to="/machines">Machines</Link> /
+            <Link to="/machines">Machines</Link> /{"\u00a0"}
           </span>
           <h1>{hw.metadata.name}</h1>
         </div>

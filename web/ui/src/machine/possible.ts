@@ -72,7 +72,7 @@ function refused(state: State, hold: boolean, active: boolean, workflow: string)
 }
 
 /** Step is what a command of the appliance's advice means here. */
-export type Step = { verb: Verb; power?: "on" | "off" | "cycle" | "status" } | { to: string; label: string } | { type: string };
+type Step = { verb: Verb; power?: "on" | "off" | "cycle" | "status" } | { to: string; label: string } | { type: string };
 
 /** What a command that the appliance says to type is on this page; one that the page has no button for is to be typed. */
 export function step(command: string, name: string): Step {

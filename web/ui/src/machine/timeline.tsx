@@ -16,7 +16,7 @@ import { Scroll } from "../ui/scroll.tsx";
 import { about, layout, type ActionRun, type Bar, type Lane, type Picture } from "../waterfall.ts";
 
 /** What the timeline is shown of. */
-export interface TimelineProps {
+interface TimelineProps {
   name: string;
   timeline: Live<Timeline>;
   workflows: WorkflowWorkflow[];

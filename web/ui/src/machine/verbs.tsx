@@ -1,13 +1,16 @@
 // The verbs of one machine as buttons, each with what it must say before it acts. What
 // goes wrong is said beside the button.
 import type { JSX } from "preact";
-import { useState } from "preact/hooks";
+import { signal } from "@preact/signals";
+import { useEffect, useState } from "preact/hooks";
 import type { ApplyResult, Hardware, PowerResult, Released } from "../api/types.ts";
 import { call, seg } from "../api/call.ts";
 import { bytes, count } from "../format.ts";
+import { row } from "../machines.ts";
 import { go } from "../router.tsx";
 import { operator } from "../session.ts";
 import { Button, Confirm, Dialog, Field, ProblemBox, say, useAction, useLoad } from "../ui/basic.tsx";
+import { Changed, useMeanwhile } from "./meanwhile.tsx";
 import { labelOf, type Offer, type Verb } from "./possible.ts";
 
 type PowerAction = "on" | "off" | "cycle" | "status";
@@ -28,7 +31,7 @@ const direct: Partial<Record<Verb, (hw: Hardware) => Promise<string>>> = {
 const patch = (hw: Hardware, netboot: object) => call("PATCH", `/hardware/${seg(hw.metadata.name)}`, { body: { spec: { netboot } }, ifMatch: hw.metadata.revision });
 
 /** What a verb's button needs to know. */
-export interface VerbProps {
+interface VerbProps {
   hw: Hardware;
   verb: Verb;
   label?: string;
@@ -38,19 +41,51 @@ export interface VerbProps {
   power?: PowerAction | undefined;
 }
 
+/**
+ * What is asked about. It belongs to the page and not to the button that was pressed: the button goes when the verb is
+ * possible no more, and nothing vanishes under somebody's hands.
+ */
+const asked = signal<Asked | undefined>(undefined);
+
+interface Asked {
+  hw: Hardware;
+  verb: Verb;
+  power?: PowerAction | undefined;
+}
+
+/** The dialog of the verb that was pressed on the page of a machine, until it is closed; hw is its record now. */
+export function AskedVerb({ hw }: { hw: Hardware }): JSX.Element | null {
+  useEffect(() => () => void (asked.value = undefined), []);
+  const a = asked.value;
+  if (!a) return null;
+  const of = hw.metadata.uid === a.hw.metadata.uid ? hw : a.hw;
+  const close = () => (asked.value = undefined);
+  switch (a.verb) {
+    case "release":
+    case "retire":
+    case "delete":
+      return <End hw={of} verb={a.verb} onClose={close} />;
+    case "power":
+      return <Power hw={of} first={a.power ?? "cycle"} onClose={close} />;
+    case "maintain":
+      return <Maintain hw={of} onClose={close} />;
+    case "cancel":
+      return <Cancel hw={of} onClose={close} />;
+  }
+  return null;
+}
+
 /** One verb; nothing for a viewer. */
 export function VerbButton({ hw, verb, label = labelOf(verb), why, kind = "plain", power }: VerbProps): JSX.Element | null {
-  const [open, setOpen] = useState(false);
   const action = useAction();
   if (!operator.value) return null;
   const press = () => {
     const now = direct[verb];
     if (now) return action.run(async () => say(await now(hw)));
     if (verb === "provision") go(`/provision?machines=${encodeURIComponent(hw.metadata.name)}`);
-    else setOpen(true);
+    else asked.value = { hw, verb, power };
     return undefined;
   };
-  const close = () => setOpen(false);
   return (
     <>
       <Button kind={kind} onPress={press} disabled={!!why} title={why}>
@@ -62,10 +97,6 @@ export function VerbButton({ hw, verb, label = labelOf(verb), why, kind = "plain
           <ProblemBox problem={action.problem} />
         </div>
       )}
-      {open && (verb === "release" || verb === "retire" || verb === "delete") && <End hw={hw} verb={verb} onClose={close} />}
-      {open && verb === "power" && <Power hw={hw} first={power ?? "cycle"} onClose={close} />}
-      {open && verb === "maintain" && <Maintain hw={hw} onClose={close} />}
-      {open && verb === "cancel" && <Cancel hw={hw} onClose={close} />}
     </>
   );
 }
@@ -86,6 +117,8 @@ export function Verbs({ hw, offers }: { hw: Hardware; offers: Offer[] }): JSX.El
   );
 }
 
+const closeIt = <p class="hint">There is nothing left to do here: close this, and look for it among the machines.</p>;
+
 const endings = {
   release: { title: "Release", verb: "Release and wipe", does: "It is taken from its owner, every disk is wiped and read back, and it becomes available." },
   retire: { title: "Retire", verb: "Retire", does: "It gets nothing from the appliance any more. Its record stays until it is deleted." },
@@ -103,8 +136,9 @@ function End({ hw, verb, onClose }: { hw: Hardware; verb: keyof typeof endings; 
   const name = hw.metadata.name;
   const [force, setForce] = useState(false);
   const [reason, setReason] = useState("");
+  const meanwhile = useMeanwhile(name);
   const options = { ...(force ? { force: true } : {}), ...(reason && verb === "release" ? { reason } : {}), ...(reason && verb === "retire" ? { note: reason } : {}) };
-  const preview = useLoad((signal) => call<ApplyResult>("POST", "/bulk", { query: { dryRun: true }, body: { verb, names: [name], options: force ? { force } : {} }, signal }), [verb, force]);
+  const preview = useLoad((signal) => call<ApplyResult>("POST", "/bulk", { query: { dryRun: true }, body: { verb, names: [name], options: force ? { force } : {} }, signal }), [verb, force, meanwhile.changes.join()]);
   const answer = preview.data?.results[0];
   const refused = answer?.result === "error";
   const words = endings[verb];
@@ -117,7 +151,10 @@ function End({ hw, verb, onClose }: { hw: Hardware; verb: keyof typeof endings; 
     onClose();
   };
   return (
-    <Confirm title={`${words.title} ${name}`} word={name} verb={force && verb === "release" ? "Release without a wipe" : words.verb} onClose={onClose} onConfirm={run}>
+    <Confirm title={`${words.title} ${name}`} word={name} verb={force && verb === "release" ? "Release without a wipe" : words.verb} over={meanwhile.gone} onClose={onClose} onConfirm={run}>
+      <Changed name={name} of={meanwhile}>
+        {meanwhile.gone ? closeIt : <p class="hint">What would happen now is below.</p>}
+      </Changed>
       <p>{force ? forced[verb] : words.does}</p>
       <Lost hw={hw} wipes={verb === "release" && !force} />
       <div aria-live="polite">
@@ -188,13 +225,14 @@ const powers: { action: PowerAction; label: string; does: string }[] = [
 ];
 
 function Power({ hw, first, onClose }: { hw: Hardware; first: PowerAction; onClose: () => void }): JSX.Element {
-  const [asked, setAsked] = useState<PowerAction>(first);
+  const [wanted, setWanted] = useState<PowerAction>(first);
   const [next, setNext] = useState(first === "cycle" || first === "on" ? "network" : "");
   const [answer, setAnswer] = useState<PowerResult>();
   const action = useAction();
   const name = hw.metadata.name;
-  const boots = asked === "on" || asked === "cycle";
-  const stops = asked === "off" || asked === "cycle";
+  const meanwhile = useMeanwhile(name);
+  const boots = wanted === "on" || wanted === "cycle";
+  const stops = wanted === "off" || wanted === "cycle";
   return (
     <Dialog title={`Power of ${name}`} onClose={onClose}>
       <form
@@ -202,14 +240,15 @@ function Power({ hw, first, onClose }: { hw: Hardware; first: PowerAction; onClo
           e.preventDefault();
           if (action.busy) return;
           setAnswer(undefined);
-          void action.run(async () => setAnswer(await post<PowerResult>(hw, "power", { action: asked, ...(boots && next ? { nextBoot: next } : {}) })));
+          void action.run(async () => setAnswer(await post<PowerResult>(hw, "power", { action: wanted, ...(boots && next ? { nextBoot: next } : {}) })));
         }}
       >
+        <Changed name={name} of={meanwhile}>{meanwhile.gone && closeIt}</Changed>
         <fieldset class="choice">
           <legend class="hidden-text">What to do</legend>
           {powers.map((p) => (
             <label key={p.action}>
-              <input type="radio" name="power" checked={asked === p.action} onChange={() => setAsked(p.action)} /> <strong>{p.label}</strong> <small>{p.does}</small>
+              <input type="radio" name="power" checked={wanted === p.action} onChange={() => setWanted(p.action)} /> <strong>{p.label}</strong> <small>{p.does}</small>
             </label>
           ))}
         </fieldset>
@@ -240,8 +279,8 @@ function Power({ hw, first, onClose }: { hw: Hardware; first: PowerAction; onClo
           <button type="button" class="button" onClick={onClose}>
             Close
           </button>
-          <button type="submit" class={`button ${stops ? "danger" : "primary"}`} disabled={action.busy} aria-busy={action.busy}>
-            {action.busy ? "Asking its controller…" : powers.find((p) => p.action === asked)!.label}
+          <button type="submit" class={`button ${stops ? "danger" : "primary"}`} disabled={action.busy || meanwhile.gone} aria-busy={action.busy}>
+            {action.busy ? "Asking its controller…" : powers.find((p) => p.action === wanted)!.label}
           </button>
         </footer>
       </form>
@@ -252,11 +291,13 @@ function Power({ hw, first, onClose }: { hw: Hardware; first: PowerAction; onClo
 function Maintain({ hw, onClose }: { hw: Hardware; onClose: () => void }): JSX.Element {
   const [note, setNote] = useState("");
   const name = hw.metadata.name;
+  const meanwhile = useMeanwhile(name);
   return (
     <Confirm
       title={`Work on ${name}`}
       word=""
       verb="Begin maintenance"
+      over={meanwhile.gone}
       onClose={onClose}
       onConfirm={async () => {
         await post(hw, "maintenance", { note });
@@ -264,6 +305,7 @@ function Maintain({ hw, onClose }: { hw: Hardware; onClose: () => void }): JSX.E
         onClose();
       }}
     >
+      <Changed name={name} of={meanwhile}>{meanwhile.gone && closeIt}</Changed>
       <p>While somebody works on it, it is not picked for a claim, and nobody is told that it is late.</p>
       <Field label="What is being done (may be empty)">{(p) => <input {...p} autoFocus value={note} onInput={(e) => setNote(e.currentTarget.value)} />}</Field>
     </Confirm>
@@ -272,12 +314,15 @@ function Maintain({ hw, onClose }: { hw: Hardware; onClose: () => void }): JSX.E
 
 function Cancel({ hw, onClose }: { hw: Hardware; onClose: () => void }): JSX.Element {
   const [reason, setReason] = useState("");
-  const workflow = hw.status?.workflow ?? "";
+  const [workflow] = useState(hw.status?.workflow ?? ""); // not one that begins meanwhile
+  const meanwhile = useMeanwhile(hw.metadata.name);
+  const ended = meanwhile.gone || hw.status?.workflow !== workflow || !row(hw.metadata.name)?.active;
   return (
     <Confirm
       title={`Cancel workflow ${workflow}`}
       word={hw.status?.state === "releasing" || hw.status?.state === "provisioning" ? hw.metadata.name : ""}
       verb="Cancel the workflow"
+      over={ended}
       onClose={onClose}
       onConfirm={async () => {
         await call("POST", `/workflows/${seg(workflow)}/cancel`, { body: { reason } });
@@ -285,6 +330,7 @@ function Cancel({ hw, onClose }: { hw: Hardware; onClose: () => void }): JSX.Ele
         onClose();
       }}
     >
+      <Changed name={hw.metadata.name} of={meanwhile}>{ended && <p class="hint">There is nothing left to cancel: close this, and look at the timeline for how it ended.</p>}</Changed>
       <p>The action that runs is stopped. What it has written stays on the disks as it is, and the machine cannot be used before another install or a wipe.</p>
       <Field label="Reason, for the timeline (may be empty)">{(p) => <input {...p} value={reason} onInput={(e) => setReason(e.currentTarget.value)} />}</Field>
     </Confirm>

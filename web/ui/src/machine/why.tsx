@@ -1,7 +1,6 @@
 // Why a machine does not move, in plain words, and what would keep an install from
 // beginning; with the button that does what is to be done.
 import type { JSX } from "preact";
-import { useEffect } from "preact/hooks";
 import type { Check, Explanation, Hardware, ImageList, Issue, Validation } from "../api/types.ts";
 import { call, seg } from "../api/call.ts";
 import { useLive } from "../live.ts";
@@ -27,11 +26,7 @@ export function WhyPanel({ hw }: { hw: Hardware }): JSX.Element {
 
 function Explain({ hw }: { hw: Hardware }): JSX.Element {
   const name = hw.metadata.name;
-  const read = useLive((signal) => call<Explanation>("GET", `/hardware/${seg(name)}/explain`, { signal }), about(name), [name]);
-  useEffect(() => {
-    const timer = window.setInterval(() => !document.hidden && read.reload(), stale);
-    return () => clearInterval(timer);
-  }, [name]);
+  const read = useLive((signal) => call<Explanation>("GET", `/hardware/${seg(name)}/explain`, { signal }), about(name), [name], () => stale);
   const e = read.data;
   return (
     <section class="card" aria-label="Why">

@@ -1,13 +1,12 @@
 // How installs went, day by day: how long they took, where the time went, how fast disks
 // were written. The charts are SVG; the same numbers are in a table.
 import type { JSX } from "preact";
-import { useEffect, useState } from "preact/hooks";
 import type { InstallDay, Overview } from "../api/types.ts";
 import { call } from "../api/call.ts";
-import { listen } from "../api/stream.ts";
 import { bytes, count, duration, parseDuration, rate } from "../format.ts";
+import { useLive } from "../live.ts";
 import { timeTicks } from "../ui/axis.ts";
-import { ProblemBox, useLoad } from "../ui/basic.tsx";
+import { ProblemBox } from "../ui/basic.tsx";
 
 const days = 30;
 
@@ -15,31 +14,24 @@ const told = new Set(["workflow-succeeded", "workflow-failed", "workflow-timeout
 
 /** The trend of the last 30 days; nothing where nothing was installed yet. */
 export function Trend(): JSX.Element | null {
-  const [turn, setTurn] = useState(0);
-  const load = useLoad((signal) => call<Overview>("GET", "/overview", { query: { days }, signal }), [turn]);
-  useEffect(() => {
-    let timer = 0;
-    const soon = (ms: number) => {
-      if (!timer) timer = window.setTimeout(() => ((timer = 0), setTurn((n) => n + 1)), ms);
-    };
-    if (load.data?.partial) soon(2000);
-    const off = listen({ event: (e) => void (told.has(e.reason) && soon(1000)), relist: () => soon(0) });
-    return () => {
-      off();
-      clearTimeout(timer);
-    };
-  }, [load.data]);
-  if (load.problem) return <ProblemBox problem={load.problem} />;
+  const load = useLive(
+    (signal) => call<Overview>("GET", "/overview", { query: { days }, signal }),
+    (e) => told.has(e.reason),
+    [],
+    (o) => (o.partial ? 2000 : o.now.writing > 0 ? 5000 : 0), // how fast it goes now is no event
+  );
   const o = load.data;
+  if (!o && load.problem) return <ProblemBox problem={load.problem} />;
   if (!o || o.days.length === 0) return null;
   const past = calendar(o.days, days);
   return (
     <section class="card" aria-labelledby="trend">
       <h2 id="trend">Installs of the last {days} days</h2>
+      <ProblemBox problem={load.problem} />
       {o.partial && <p class="dim">The installs of the past are still being counted.</p>}
       <p>
         {count(sum(past, (d) => d.succeeded), "install")} succeeded, {sum(past, (d) => d.failed).toLocaleString("en")} failed; {bytes(sum(past, (d) => d.bytes))} were written to disks
-        {o.now.writing > 0 && `, ${rate(o.now.bytesPerSecond)} now on ${count(o.now.writing, "machine")}`}.
+        {o.now.writing > 0 && o.now.bytesPerSecond > 0 && `, ${rate(o.now.bytesPerSecond)} now on ${count(o.now.writing, "machine")}`}.
       </p>
       <div class="charts">
         <Took of={past} />

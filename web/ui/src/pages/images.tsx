@@ -28,7 +28,11 @@ export default function Images(): JSX.Element {
   useDrop(operator.value, setOver, (files) => setOpen({ kind: "files", files }));
   const wanted = (query.value.get("q") ?? "").toLowerCase().split(/\s+/).filter(Boolean);
   const shown = (images ?? []).filter((i) => wanted.every((w) => textOf(i).includes(w)));
-  const detail = images?.find((i) => i.metadata.name === query.value.get("image"));
+  const named = query.value.get("image");
+  const last = useRef<ApiImage | undefined>(undefined);
+  // one that is deleted while somebody looks at it stays as it was last known
+  const detail = (last.current = images?.find((i) => i.metadata.name === named) ?? (last.current?.metadata.name === named ? last.current : undefined));
+  const gone = (i: ApiImage) => !!images && !images.some((o) => o.metadata.uid === i.metadata.uid);
   const choose = (name?: string) => {
     replaced.current = name;
     picker.current?.click();
@@ -88,7 +92,7 @@ export default function Images(): JSX.Element {
           Drop the file to add it as an image
         </div>
       )}
-      {detail && !open && <Detail image={detail} rate={rateOf(detail)} onClose={() => setQuery({ image: undefined })} onOpen={setOpen} onUpload={() => choose(detail.metadata.name)} />}
+      {detail && !open && <Detail image={detail} gone={gone(detail)} rate={rateOf(detail)} onClose={() => setQuery({ image: undefined })} onOpen={setOpen} onUpload={() => choose(detail.metadata.name)} />}
       {open?.kind === "url" && <Add images={images ?? []} onClose={close} onDone={reload} />}
       {open?.kind === "files" && (
         <Add
@@ -101,10 +105,11 @@ export default function Images(): JSX.Element {
           onDone={() => (open.files.length > 1 ? setOpen({ kind: "files", files: open.files.slice(1) }) : undefined)}
         />
       )}
-      {open?.kind === "edit" && <Edit image={open.image} onClose={close} onDone={reload} />}
+      {open?.kind === "edit" && <Edit image={open.image} gone={gone(open.image)} onClose={close} onDone={reload} />}
       {open?.kind === "delete" && (
         <Delete
           image={open.image}
+          gone={gone(open.image)}
           onClose={close}
           onDone={() => {
             close();
@@ -283,6 +288,14 @@ function Uploading({ u }: { u: Upload }): JSX.Element {
           <small>{bytes(u.file.size)} are sent; the appliance writes them to its disk and compares them.</small>
         </>
       )}
+      {u.state === "away" && (
+        <div class="row">
+          <span role="status">The session has ended. It is sent again by itself when you have signed in.</span>
+          <Button onPress={() => dismiss(u.id)} aria-label={`Cancel the upload of ${u.name}`}>
+            Cancel
+          </Button>
+        </div>
+      )}
       {u.state === "failed" && (
         <>
           <ProblemBox problem={u.problem} />
@@ -298,13 +311,22 @@ function Uploading({ u }: { u: Upload }): JSX.Element {
   );
 }
 
-function Detail({ image: i, rate, onClose, onOpen, onUpload }: { image: ApiImage; rate: number; onClose: () => void; onOpen: (o: Open) => void; onUpload: () => void }): JSX.Element {
+/** The image of a dialog is deleted while it is open. */
+const Gone = ({ name, children }: { name: string; children: ComponentChildren }): JSX.Element => (
+  <div class="notice" role="alert">
+    <strong>{`The image ${name} was deleted meanwhile.`}</strong>
+    <p class="hint">{children}</p>
+  </div>
+);
+
+function Detail({ image: i, gone, rate, onClose, onOpen, onUpload }: { image: ApiImage; gone: boolean; rate: number; onClose: () => void; onOpen: (o: Open) => void; onUpload: () => void }): JSX.Element {
   const action = useAction();
   const name = i.metadata.name;
   const st = i.status;
   const users = usersOf.value.get(name);
   return (
     <Dialog title={name} wide onClose={onClose}>
+      {gone && <Gone name={name}>This is what was last known of it.{i.spec.url && " It can be added again from its URL."}</Gone>}
       {i.spec.description && <p>{i.spec.description}</p>}
       <dl class="pairs">
         <Pair name="State">
@@ -336,7 +358,7 @@ function Detail({ image: i, rate, onClose, onOpen, onUpload }: { image: ApiImage
         </Pair>
       </dl>
       <ProblemBox problem={action.problem} />
-      {operator.value && (
+      {operator.value && !gone && (
         <footer>
           <Button kind="danger" onPress={() => onOpen({ kind: "delete", image: i })}>
             Delete
@@ -378,7 +400,7 @@ function Names({ of }: { of: string[] }): JSX.Element {
   );
 }
 
-function Delete({ image, onClose, onDone }: { image: ApiImage; onClose: () => void; onDone: () => void }): JSX.Element {
+function Delete({ image, gone, onClose, onDone }: { image: ApiImage; gone: boolean; onClose: () => void; onDone: () => void }): JSX.Element {
   const name = image.metadata.name;
   const users = usersOf.value.get(name);
   return (
@@ -386,6 +408,7 @@ function Delete({ image, onClose, onDone }: { image: ApiImage; onClose: () => vo
       title={`Delete ${name}?`}
       word={name}
       verb="Delete"
+      over={gone}
       onClose={onClose}
       onConfirm={async () => {
         await call("DELETE", `/images/${seg(name)}`);
@@ -393,6 +416,7 @@ function Delete({ image, onClose, onDone }: { image: ApiImage; onClose: () => vo
         onDone();
       }}
     >
+      {gone && <Gone name={name}>There is nothing left to do: close this.</Gone>}
       <p>The record and the files of this image go{sizeOf(image) ? ` (${sizeOf(image)})` : ""}. Machines that have it keep their system.</p>
       {users && users.installed.length > 0 && <p>{count(users.installed.length, "machine")} cannot be installed anew with it then.</p>}
       {users && users.installing.length > 0 && <p class="notice">{count(users.installing.length, "machine")} is being installed with it: the appliance refuses until that has ended.</p>}
@@ -546,7 +570,7 @@ const clean = (o: Record<string, string>): Record<string, string> => Object.from
 const aboutOf = ({ spec: s }: ApiImage): About => ({ os: s.os ?? "", osVersion: s.osVersion ?? "", kubernetesVersion: s.kubernetesVersion ?? "", arch: s.arch ?? "", format: s.format ?? "", description: s.description ?? "" });
 
 /** Changes what is said of an image. */
-function Edit({ image, onClose, onDone }: { image: ApiImage; onClose: () => void; onDone: () => void }): JSX.Element {
+function Edit({ image, gone, onClose, onDone }: { image: ApiImage; gone: boolean; onClose: () => void; onDone: () => void }): JSX.Element {
   const [about, setAbout] = useState(aboutOf(image));
   const action = useAction();
   const submit = async () => {
@@ -565,13 +589,14 @@ function Edit({ image, onClose, onDone }: { image: ApiImage; onClose: () => void
           if (!action.busy) void action.run(submit);
         }}
       >
+        {gone && <Gone name={image.metadata.name}>Nothing can be saved to it. What you typed can be copied from here.</Gone>}
         <AboutFields value={about} onValue={setAbout} format={false} />
         <ProblemBox problem={action.problem} />
         <footer>
           <button type="button" class="button" onClick={onClose}>
             Cancel
           </button>
-          <button type="submit" class="button primary" disabled={action.busy} aria-busy={action.busy}>
+          <button type="submit" class="button primary" disabled={action.busy || gone} aria-busy={action.busy}>
             Save
           </button>
         </footer>

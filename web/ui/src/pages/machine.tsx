@@ -6,12 +6,13 @@ import { listen } from "../api/stream.ts";
 import { when } from "../format.ts";
 import { useLive } from "../live.ts";
 import { row, rows } from "../machines.ts";
-import { Link } from "../router.tsx";
+import { Link, query } from "../router.tsx";
 import { operator } from "../session.ts";
 import { FactsPanel } from "../machine/facts.tsx";
 import { Head, isActive } from "../machine/head.tsx";
 import { about, useMachine, useTimeline, useWorkflows } from "../machine/read.ts";
 import { TimelinePanel } from "../machine/timeline.tsx";
+import { AskedVerb } from "../machine/verbs.tsx";
 import { WhyPanel } from "../machine/why.tsx";
 import { WorkflowPanel } from "../machine/workflow.tsx";
 import { Badge, Empty, ProblemBox } from "../ui/basic.tsx";
@@ -29,7 +30,10 @@ export default function Machine({ params }: { params: Record<string, string> }):
   const missing = machine.problem?.status === 404;
   const deleted = useDeleted(name);
   const first = useRef<string | undefined>(undefined);
+  const known = useRef<string | undefined>(undefined);
   first.current ??= hw?.metadata.uid;
+  // another record is shown from the beginning, unless somebody is writing: what is typed stays, and applying it is refused
+  if (!known.current || query.value.get("tab") !== "edit") known.current = hw?.metadata.uid;
   if (!hw) {
     if (missing) return <Unknown name={name} hint={machine.problem?.hint} />;
     return machine.problem ? <ProblemBox problem={machine.problem} /> : <p class="loading">Loading…</p>;
@@ -43,7 +47,8 @@ export default function Machine({ params }: { params: Record<string, string> }):
           <strong>{`The record of ${name} was deleted and made anew`}</strong> while the page was open. This is the new one; it may be another machine.
         </div>
       )}
-      <Known key={hw.metadata.uid} hw={hw} gone={missing} />
+      <Known key={known.current} hw={hw} gone={missing} />
+      <AskedVerb hw={hw} />
     </>
   );
 }
@@ -142,7 +147,7 @@ function Known({ hw, gone }: { hw: Hardware; gone: boolean }): JSX.Element {
     { key: "workflow", label: "Workflow", panel: () => <WorkflowPanel name={name} list={{ ...workflows, data: workflows.data && list }} /> },
     { key: "events", label: "Events", panel: () => (gone ? <Empty title="The record is gone">Its events can still be found among all: <Link to="/events">Events</Link></Empty> : <Events machine={name} />) },
   ];
-  if (operator.value && !gone) tabs.push({ key: "edit", label: "Edit", panel: () => <Edit hw={hw} /> });
+  if (operator.value && (!gone || query.value.get("tab") === "edit")) tabs.push({ key: "edit", label: "Edit", panel: () => <Edit hw={hw} /> });
   return (
     <>
       <Head hw={hw} workflow={workflow} gone={gone} />

@@ -5,21 +5,21 @@ import { call, seg } from "../api/call.ts";
 import { picture, text, uses, type Cell } from "../addresses.ts";
 import { now } from "../clock.ts";
 import { count, duration, when } from "../format.ts";
+import { useLive } from "../live.ts";
 import { rows } from "../machines.ts";
 import { go, Link, query, setQuery } from "../router.tsx";
 import { operator } from "../session.ts";
-import { Badge, Button, Confirm, Empty, ProblemBox, say, Since, useAction, useLoad, type Tone } from "../ui/basic.tsx";
+import { Badge, Button, Confirm, Empty, ProblemBox, say, Since, useAction, type Tone } from "../ui/basic.tsx";
 import { lazy } from "../ui/lazy.tsx";
 import { Tabs } from "../ui/tabs.tsx";
-import { knownOf, useLeases, useSubnetChanges } from "./networks.tsx";
+import { aboutSubnets, knownOf, useLeases } from "./networks.tsx";
 
 const RecordEditor = lazy(() => import("../ui/record.tsx").then((m) => m.RecordEditor));
 
 /** One subnet: its addresses as a picture, its leases, its record. */
 export default function Network({ params }: { params: Record<string, string> }): JSX.Element {
   const name = params["name"]!;
-  const subnet = useLoad((signal) => call<Subnet>("GET", `/subnets/${seg(name)}`, { signal }), [name]);
-  useSubnetChanges(subnet.reload);
+  const subnet = useLive((signal) => call<Subnet>("GET", `/subnets/${seg(name)}`, { signal }), aboutSubnets, [name]);
   const leases = useLeases(name);
   const [deleting, setDeleting] = useState(false);
   const s = subnet.data;

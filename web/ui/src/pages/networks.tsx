@@ -1,45 +1,31 @@
 import type { JSX } from "preact";
-import { useEffect, useRef, useState } from "preact/hooks";
+import { useState } from "preact/hooks";
 import type { Lease, LeaseList, Reason, Subnet, SubnetList } from "../api/types.ts";
 import { call, seg } from "../api/call.ts";
-import { listen } from "../api/stream.ts";
 import { count } from "../format.ts";
+import { changes, useLive, type Live } from "../live.ts";
 import { go, Link } from "../router.tsx";
 import { operator } from "../session.ts";
 import { number, span, type Known } from "../addresses.ts";
 import { rows } from "../machines.ts";
-import { Badge, Button, Dialog, Empty, ProblemBox, useLoad } from "../ui/basic.tsx";
+import { Badge, Button, Dialog, Empty, ProblemBox } from "../ui/basic.tsx";
 import { lazy } from "../ui/lazy.tsx";
 
 const RecordEditor = lazy(() => import("../ui/record.tsx").then((m) => m.RecordEditor));
 
 const leaseReasons = new Set<Reason>(["acked", "released", "declined", "lease-revoked", "address-in-use", "pool-empty", "restored-from-backup"]);
 
-/** Leases of a subnet, or of all, read again when an event may have changed them. */
-export function useLeases(subnet?: string): ReturnType<typeof useLoad<LeaseList>> {
-  const [turn, setTurn] = useState(0);
-  useEffect(() => {
-    let timer = 0;
-    const soon = () => {
-      if (!timer) timer = window.setTimeout(() => ((timer = 0), setTurn((n) => n + 1)), 500);
-    };
-    const off = listen({ event: (e) => void (leaseReasons.has(e.reason) && soon()), relist: soon });
-    const slow = window.setInterval(soon, 15_000); // a renewal is no event
-    return () => {
-      off();
-      clearTimeout(timer);
-      clearInterval(slow);
-    };
-  }, []);
-  return useLoad((signal) => call<LeaseList>("GET", "/leases", { query: { subnet }, signal }), [subnet, turn]);
-}
+/** Leases of a subnet, or of all. */
+export const useLeases = (subnet?: string): Live<LeaseList> =>
+  useLive(
+    (signal) => call<LeaseList>("GET", "/leases", { query: { subnet }, signal }),
+    (e) => leaseReasons.has(e.reason),
+    [subnet],
+    () => 15_000, // a renewal is no event
+  );
 
-/** Calls f when somebody changed a subnet. */
-export function useSubnetChanges(f: () => void): void {
-  const now = useRef(f);
-  now.current = f;
-  useEffect(() => listen({ event: (e) => void (e.reason === "api-change" && e.detail?.includes("/subnets") && now.current()), relist: () => now.current() }), []);
-}
+/** Whether an event says that a subnet may have changed. */
+export const aboutSubnets = changes("subnets");
 
 /** What is known of the addresses of a subnet. */
 export function knownOf(s: Subnet, leases: Lease[]): Known {
@@ -67,8 +53,7 @@ const fresh = {
 
 /** Subnets and leases. */
 export default function Networks(): JSX.Element {
-  const subnets = useLoad((signal) => call<SubnetList>("GET", "/subnets", { query: { sort: "prefix" }, signal }), []);
-  useSubnetChanges(subnets.reload);
+  const subnets = useLive((signal) => call<SubnetList>("GET", "/subnets", { query: { sort: "prefix" }, signal }), aboutSubnets, []);
   const leases = useLeases();
   const [adding, setAdding] = useState(false);
   return (

@@ -1,33 +1,40 @@
 // Accepting and rejecting machines, one or many.
 import type { JSX } from "preact";
-import { useState } from "preact/hooks";
+import { useRef, useState } from "preact/hooks";
 import type { Applied, ApplyResult, Hardware } from "../api/types.ts";
 import { call, Failure, seg } from "../api/call.ts";
 import { count } from "../format.ts";
-import { row } from "../machines.ts";
-import { go } from "../router.tsx";
+import { Changed, useMeanwhile } from "../machine/meanwhile.tsx";
+import { complete, row } from "../machines.ts";
+import { go, Link } from "../router.tsx";
 import { Button, Dialog, ProblemBox, say, Since, useAction, useLoad } from "../ui/basic.tsx";
 import { fromPairs, Pairs, Radios, Text } from "../ui/inputs.tsx";
 import { VerdictText } from "./table.tsx";
 import type { Waiting } from "./waiting.ts";
 import { Scroll } from "../ui/scroll.tsx";
 
-/** Accepts one machine: what it is called and where it stands is said first. */
+/** Accepts one machine: what it is called and where it stands is said first. Where it is decided meanwhile, what was typed can still be kept. */
 export function AcceptOne({ w, onClose }: { w: Waiting; onClose: () => void }): JSX.Element {
   const { machine: h, ruled } = w;
   const name = h.metadata.name;
+  const [was] = useState(h); // what the fields began with
   const [hostname, setHostname] = useState(h.spec.hostname ?? "");
   const [rack, setRack] = useState(h.spec.rack ?? "");
   const [position, setPosition] = useState(h.spec.position ?? "");
   const [labels, setLabels] = useState<[string, string][]>(Object.entries(h.metadata.labels ?? {}));
   const [note, setNote] = useState("");
   const action = useAction();
+  const meanwhile = useMeanwhile(name);
+  // what it does itself is not somebody else's
+  const others = useRef(false);
+  if (!action.busy) others.current = meanwhile.gone || (meanwhile.changes.length > 0 && row(name)?.state !== "pending");
+  const decided = others.current;
   const doubts = (h.status?.conflicts ?? []).filter((c) => !c.accepted);
+  const change = patchOf(was, { hostname, rack, position }, fromPairs(labels));
   const submit = async (install: boolean) => {
-    const change = patchOf(h, { hostname, rack, position }, fromPairs(labels));
-    if (change) await call("PATCH", `/hardware/${seg(name)}`, { body: change, ifMatch: h.metadata.revision });
-    await call<Hardware>("POST", `/hardware/${seg(name)}/accept`, { body: note.trim() ? { note: note.trim() } : {} });
-    say(`${name} is accepted.`);
+    if (change) await call("PATCH", `/hardware/${seg(name)}`, { body: change, ifMatch: decided ? undefined : h.metadata.revision });
+    if (!decided) await call<Hardware>("POST", `/hardware/${seg(name)}/accept`, { body: note.trim() ? { note: note.trim() } : {} });
+    say(decided ? `The record of ${name} has what you typed.` : `${name} is accepted.`);
     onClose();
     if (install) go(`/provision?machines=${seg(name)}`);
   };
@@ -39,9 +46,22 @@ export function AcceptOne({ w, onClose }: { w: Waiting; onClose: () => void }): 
           if (!action.busy) void action.run(() => submit(false));
         }}
       >
-        <p>
-          The machine becomes <strong>available</strong> and restarts. All its Ethernet NICs that no other record has come into its record.
-        </p>
+        {decided ? (
+          <Changed name={name} of={meanwhile}>
+            {meanwhile.gone ? (
+              <p class="hint">If it netboots again it is found again. What you typed can be copied from here.</p>
+            ) : (
+              <p class="hint">
+                {change ? "What you typed is not in its record yet: keep it, or close this." : "There is nothing left to decide."}
+                {note.trim() && " The note was for the acceptance and is not kept."} <Link to={`/machines/${seg(name)}`}>Look at {name}</Link>
+              </p>
+            )}
+          </Changed>
+        ) : (
+          <p>
+            The machine becomes <strong>available</strong> and restarts. All its Ethernet NICs that no other record has come into its record.
+          </p>
+        )}
         {doubts.map((c) => (
           <p class="notice" key={c.kind + c.detail}>
             Its identity is in doubt, since <Since at={c.since} />: {c.detail}. By accepting it you say that it is the right machine.
@@ -53,7 +73,7 @@ export function AcceptOne({ w, onClose }: { w: Waiting; onClose: () => void }): 
           <Text label="Position" value={position} onValue={setPosition} placeholder="U17" />
         </div>
         <Pairs label="Labels" value={labels} onValue={setLabels} add="Add a label" />
-        {(ruled?.verdict.rules ?? []).length > 0 && (
+        {(ruled?.verdict.rules ?? []).length > 0 && !decided && (
           <>
             <h3>The rules</h3>
             <VerdictText ruled={ruled} />
@@ -64,17 +84,50 @@ export function AcceptOne({ w, onClose }: { w: Waiting; onClose: () => void }): 
         <ProblemBox problem={action.problem} />
         <footer>
           <button type="button" class="button" onClick={onClose}>
-            Cancel
+            {decided ? "Close" : "Cancel"}
           </button>
-          <button type="button" class="button" disabled={action.busy} onClick={() => void action.run(() => submit(true))}>
-            Accept and install…
-          </button>
-          <button type="submit" class="button primary" disabled={action.busy} aria-busy={action.busy}>
-            Accept
-          </button>
+          {decided ? (
+            <button type="submit" class="button primary" disabled={action.busy || meanwhile.gone || !change} aria-busy={action.busy}>
+              Keep what I typed
+            </button>
+          ) : (
+            <>
+              <button type="button" class="button" disabled={action.busy} onClick={() => void action.run(() => submit(true))}>
+                Accept and install…
+              </button>
+              <button type="submit" class="button primary" disabled={action.busy} aria-busy={action.busy}>
+                Accept
+              </button>
+            </>
+          )}
         </footer>
       </form>
     </Dialog>
+  );
+}
+
+/** Splits the names of machines that waited when a dialog was opened into those that still do and the others. */
+function useUndecided(names: string[]): { open: string[]; decided: string[] } {
+  const waits = (n: string) => (row(n) ? row(n)!.state === "pending" : !complete.value);
+  return { open: names.filter(waits), decided: names.filter((n) => !waits(n)) };
+}
+
+/** Says which machines somebody else, or a rule, decided about while a dialog was open. */
+function Decided({ names }: { names: string[] }): JSX.Element | null {
+  if (names.length === 0) return null;
+  const most = 6;
+  return (
+    <div class="notice" role="alert">
+      <strong>Decided meanwhile, and left out:</strong>
+      <ul class="plain">
+        {names.slice(0, most).map((n) => (
+          <li key={n}>
+            <Link to={`/machines/${seg(n)}`}>{n}</Link> {row(n) ? `is ${row(n)!.state}` : "has no record any more"}
+          </li>
+        ))}
+        {names.length > most && <li>and {count(names.length - most, "other")}</li>}
+      </ul>
+    </div>
   );
 }
 
@@ -88,13 +141,18 @@ function patchOf(h: Hardware, spec: { hostname: string; rack: string; position: 
 }
 
 /** Accepts several machines; a preview says what becomes of each. */
-export function AcceptMany({ names, onClose }: { names: string[]; onClose: (done: boolean) => void }): JSX.Element {
+export function AcceptMany({ names: all, onClose }: { names: string[]; onClose: (done: boolean) => void }): JSX.Element {
   const [labels, setLabels] = useState<[string, string][]>([]);
   const [note, setNote] = useState("");
   const [after, setAfter] = useState<Applied[]>();
   const action = useAction();
+  const now = useUndecided(all);
+  // while they are accepted here they are no others' decision
+  const kept = useRef(now);
+  if (!action.busy && !after) kept.current = now;
+  const { open: names, decided } = kept.current;
   const body = { verb: "accept", names, options: note.trim() ? { note: note.trim() } : {} };
-  const preview = useLoad((signal) => call<ApplyResult>("POST", "/bulk", { query: { dryRun: true }, body: { verb: "accept", names }, signal }), [names.join(",")]);
+  const preview = useLoad(async (signal) => (names.length > 0 ? await call<ApplyResult>("POST", "/bulk", { query: { dryRun: true }, body: { verb: "accept", names }, signal }) : undefined), [names.join(",")]);
   const submit = async () => {
     const set = fromPairs(labels);
     if (Object.keys(set).length > 0) await call("POST", "/bulk", { body: { verb: "label", names, options: { set }, confirm: names.length } });
@@ -115,8 +173,9 @@ export function AcceptMany({ names, onClose }: { names: string[]; onClose: (done
           if (!action.busy) void action.run(submit);
         }}
       >
+        <Decided names={decided} />
         <ProblemBox problem={preview.problem} />
-        <Results results={after ?? preview.data?.results} />
+        {names.length > 0 && <Results results={after ?? preview.data?.results} />}
         <Pairs label="Labels for all of them" value={labels} onValue={setLabels} add="Add a label" />
         <Text label="Note" value={note} onValue={setNote} help="For the timeline of each." />
         <ProblemBox problem={action.problem} />
@@ -124,7 +183,7 @@ export function AcceptMany({ names, onClose }: { names: string[]; onClose: (done
           <button type="button" class="button" onClick={() => onClose(!!after)}>
             {after ? "Close" : "Cancel"}
           </button>
-          <button type="submit" class="button primary" disabled={action.busy || !preview.data} aria-busy={action.busy}>
+          <button type="submit" class="button primary" disabled={action.busy || names.length === 0 || !preview.data} aria-busy={action.busy}>
             Accept {count(names.length, "machine")}
           </button>
         </footer>
@@ -162,24 +221,24 @@ function Results({ results }: { results: Applied[] | undefined }): JSX.Element {
 }
 
 /** Turns machines away: forgets them, or keeps the record so that they stay out. */
-export function Reject({ names, onClose }: { names: string[]; onClose: (done: boolean) => void }): JSX.Element {
+export function Reject({ names: all, onClose }: { names: string[]; onClose: (done: boolean) => void }): JSX.Element {
   const [how, setHow] = useState("delete");
   const [note, setNote] = useState("");
   const action = useAction();
+  const now = useUndecided(all);
+  const kept = useRef(now);
+  if (!action.busy) kept.current = now;
+  const { open: names, decided } = kept.current;
   const who = names.length === 1 ? names[0]! : count(names.length, "machine");
   const submit = async () => {
-    const other = names.filter((n) => row(n) && row(n)!.state !== "pending");
-    if (other.length > 0) {
-      const detail = `Somebody else decided about ${other.slice(0, 6).join(", ")}${other.length > 6 ? ` and ${other.length - 6} more` : ""} meanwhile.`;
-      throw new Failure({ type: "", title: "decided meanwhile", status: 409, code: "conflict", detail, hint: "Nothing was done. Close this and choose again among those that still wait." });
-    }
     const options = how === "retire" && note.trim() ? { note: note.trim() } : {};
     await call("POST", "/bulk", { body: { verb: how, names, options, confirm: names.length } });
     say(how === "delete" ? `${who}: forgotten.` : `${who}: kept out.`);
     onClose(true);
   };
   return (
-    <Dialog title={`Reject ${who}`} onClose={() => onClose(false)}>
+    <Dialog title={`Reject ${all.length === 1 ? all[0]! : who}`} onClose={() => onClose(false)}>
+      <Decided names={decided} />
       <Radios
         label="What becomes of the record?"
         value={how}
@@ -194,7 +253,7 @@ export function Reject({ names, onClose }: { names: string[]; onClose: (done: bo
       <ProblemBox problem={action.problem} />
       <footer>
         <Button onPress={() => onClose(false)}>Cancel</Button>
-        <Button kind="danger" onPress={() => action.run(submit)}>
+        <Button kind="danger" disabled={names.length === 0} onPress={() => action.run(submit)}>
           Reject
         </Button>
       </footer>

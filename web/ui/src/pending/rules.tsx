@@ -92,6 +92,7 @@ export function Rules({ rules, waiting, onChange }: { rules: Rule[]; waiting: Wa
           title={`Delete the rule ${open.rule.metadata.name}?`}
           word=""
           verb="Delete"
+          over={!rules.some((r) => r.metadata.uid === open.rule.metadata.uid)}
           onClose={close}
           onConfirm={async () => {
             await call("DELETE", `/rules/${seg(open.rule.metadata.name)}`);
@@ -100,12 +101,14 @@ export function Rules({ rules, waiting, onChange }: { rules: Rule[]; waiting: Wa
             onChange();
           }}
         >
+          {!rules.some((r) => r.metadata.uid === open.rule.metadata.uid) && <div class="notice" role="alert">Somebody else deleted it meanwhile: close this.</div>}
           <p>Machines keep the labels that it gave, and stay accepted.</p>
         </Confirm>
       )}
       {open && open.kind !== "delete" && (
         <RuleEditor
           rule={open.rule}
+          now={rules.find((r) => r.metadata.name === open.rule.metadata.name)}
           isNew={open.kind === "new"}
           onClose={close}
           onSaved={() => {
@@ -157,12 +160,14 @@ function Does({ rule }: { rule: Rule }): JSX.Element {
 }
 
 /** Edits a rule as a form or as YAML; what it would make of machines is beside it, as it is written. */
-function RuleEditor({ rule: was, isNew, onClose, onSaved }: { rule: Rule; isNew: boolean; onClose: () => void; onSaved: () => void }): JSX.Element {
+function RuleEditor({ rule: was, now, isNew, onClose, onSaved }: { rule: Rule; /** as it is there at the moment */ now: Rule | undefined; isNew: boolean; onClose: () => void; onSaved: () => void }): JSX.Element {
   const [rule, setRule] = useState<Rule>({ apiVersion: "rackstrap/v1", kind: "Rule", metadata: { name: was.metadata.name, ...(was.metadata.labels ? { labels: was.metadata.labels } : {}) }, spec: was.spec });
   const [how, setHow] = useState("form");
   const [broken, setBroken] = useState("");
   const [scope, setScope] = useState("pending");
   const [tested, setTested] = useState<RulesTested>();
+  const [revision, setRevision] = useState(was.metadata.revision);
+  const [saving, setSaving] = useState(false);
   const [problem, setProblem] = useState<Problem>();
   const action = useAction();
   const text = JSON.stringify(rule);
@@ -187,8 +192,14 @@ function RuleEditor({ rule: was, isNew, onClose, onSaved }: { rule: Rule; isNew:
   }, [text]);
   const save = async () => {
     const name = rule.metadata.name.trim();
-    if (isNew) await call("POST", "/rules", { body: rule });
-    else await call("PUT", `/rules/${seg(was.metadata.name)}`, { body: rule, ifMatch: was.metadata.revision });
+    setSaving(true);
+    try {
+      if (isNew || !now) await call("POST", "/rules", { body: rule });
+      else await call("PUT", `/rules/${seg(was.metadata.name)}`, { body: rule, ifMatch: revision });
+    } catch (err) {
+      setSaving(false);
+      throw err;
+    }
     say(`The rule ${name} is saved.`);
     onSaved();
   };
@@ -227,6 +238,17 @@ function RuleEditor({ rule: was, isNew, onClose, onSaved }: { rule: Rule; isNew:
           )}
         </section>
       </div>
+      {!isNew && !saving && !now && (
+        <div class="notice" role="alert">
+          <strong>Somebody else deleted this rule meanwhile.</strong> Save makes it again, as it is here.
+        </div>
+      )}
+      {!isNew && !saving && now && now.metadata.revision !== revision && (
+        <div class="notice" role="alert">
+          <strong>Somebody else changed this rule meanwhile.</strong> It matches {matchLines(now.spec.match).join(", ") || "nothing"} now, and <Does rule={now} />
+          <Button onPress={() => setRevision(now.metadata.revision)}>Go on with mine</Button>
+        </div>
+      )}
       <ProblemBox problem={action.problem} />
       <footer>
         <Button onPress={onClose}>Cancel</Button>

@@ -1,7 +1,8 @@
 import type { JSX } from "preact";
-import { useEffect, useState } from "preact/hooks";
+import { useState } from "preact/hooks";
 import type { Stranger, StrangerList, SubnetList } from "../api/types.ts";
 import { call, seg } from "../api/call.ts";
+import { useLive } from "../live.ts";
 import { go, Link } from "../router.tsx";
 import { operator } from "../session.ts";
 import { Badge, Button, Dialog, ProblemBox, say, Since, useAction, useLoad } from "../ui/basic.tsx";
@@ -10,15 +11,13 @@ import { Scroll } from "../ui/scroll.tsx";
 
 /** Who asks for an address and has no record. They are remembered in memory and are no events, so they are asked for. */
 export function Strangers(): JSX.Element {
-  const [turn, setTurn] = useState(0);
   const [adding, setAdding] = useState<Stranger>();
-  const load = useLoad((signal) => call<StrangerList>("GET", "/strangers", { signal }), [turn]);
-  useEffect(() => {
-    const timer = window.setInterval(() => {
-      if (!document.hidden) setTurn((n) => n + 1);
-    }, 3000);
-    return () => clearInterval(timer);
-  }, []);
+  const load = useLive(
+    (signal) => call<StrangerList>("GET", "/strangers", { signal }),
+    () => false,
+    [],
+    () => 3000,
+  );
   const all = load.data?.items;
   return (
     <section aria-labelledby="strangers" class="section">

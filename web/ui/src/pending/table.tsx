@@ -237,7 +237,7 @@ function All({ w }: { w: Waiting }): JSX.Element {
 }
 
 /** Why the rules that do not match do not. */
-export function Against({ ruled }: { ruled: RuledMachine | undefined }): JSX.Element | null {
+function Against({ ruled }: { ruled: RuledMachine | undefined }): JSX.Element | null {
   const against = Object.entries(ruled?.verdict.against ?? {});
   const out = ruled?.verdict.leftOut ?? [];
   if (against.length + out.length === 0) return null;

@@ -1,11 +1,10 @@
 // The machines that wait to be accepted, with their facts and with what the rules make of
-// them, read again when an event says that one of them changed.
-import { useEffect, useState } from "preact/hooks";
+// them.
+import { useEffect, useRef } from "preact/hooks";
 import type { Hardware, HardwareList, Problem, Rule, RuleList, RuledMachine, RulesTested } from "../api/types.ts";
 import { call } from "../api/call.ts";
-import { listen } from "../api/stream.ts";
-import { rows } from "../machines.ts";
-import { useLoad } from "../ui/basic.tsx";
+import { changes, useLive } from "../live.ts";
+import { row, rows } from "../machines.ts";
 
 /** A machine that waits, and what the rules would make of it. */
 export interface Waiting {
@@ -13,27 +12,11 @@ export interface Waiting {
   ruled: RuledMachine | undefined;
 }
 
-/** The names of the machines that wait, as text: it changes when one comes or goes. */
-export const waitingNames = (): string => rows.value.filter((r) => r.state === "pending").map((r) => r.name).sort().join(",");
+const rulesChange = changes("rules");
 
-/** The machines that wait, the latest found first. */
+/** The machines that wait, the latest found first, and the rules. */
 export function useWaiting(): { waiting: Waiting[] | undefined; rules: Rule[] | undefined; problem: Problem | undefined; reload: () => void } {
-  const [turn, setTurn] = useState(0);
-  const names = waitingNames();
-  useEffect(() => {
-    let timer = 0;
-    const soon = () => {
-      clearTimeout(timer);
-      timer = window.setTimeout(() => setTurn((n) => n + 1), 300);
-    };
-    const mine = new Set(names.split(","));
-    const off = listen({ event: (e) => ((e.machine && mine.has(e.machine)) || (e.reason === "api-change" && e.detail?.includes("/rules")) ? soon() : undefined), relist: soon });
-    return () => {
-      off();
-      clearTimeout(timer);
-    };
-  }, [names]);
-  const load = useLoad(
+  const live = useLive(
     async (signal) => {
       const [list, rules] = await Promise.all([
         call<HardwareList>("GET", "/hardware", { query: { state: "pending", limit: 1000 }, signal }),
@@ -46,7 +29,18 @@ export function useWaiting(): { waiting: Waiting[] | undefined; rules: Rule[] | 
       waiting.sort((a, b) => (b.machine.status?.discovered ?? "").localeCompare(a.machine.status?.discovered ?? ""));
       return { waiting, rules: rules.items };
     },
-    [names, turn],
+    (e) => (!!e.machine && row(e.machine)?.state === "pending") || rulesChange(e),
+    [],
   );
-  return { waiting: load.data?.waiting, rules: load.data?.rules, problem: load.problem, reload: load.reload };
+  // one comes or goes when its row says so, which is later than the event
+  const names = rows.value
+    .filter((r) => r.state === "pending")
+    .map((r) => r.name)
+    .join(",");
+  const was = useRef(names);
+  useEffect(() => {
+    if (was.current !== names) live.reload();
+    was.current = names;
+  }, [names]);
+  return { waiting: live.data?.waiting, rules: live.data?.rules, problem: live.problem, reload: live.reload };
 }

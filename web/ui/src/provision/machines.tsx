@@ -1,9 +1,10 @@
 import type { JSX } from "preact";
 import { useEffect, useState } from "preact/hooks";
-import { batch, signal, useComputed } from "@preact/signals";
+import { batch, signal } from "@preact/signals";
 import type { Problem, Validation } from "../api/types.ts";
 import { asProblem, call, seg } from "../api/call.ts";
 import { bytes, count, memory } from "../format.ts";
+import { FilterBox, useFilter, type Filtering } from "../list/filterbox.tsx";
 import { complete, row, rows, type Row } from "../machines.ts";
 import { Link, query, setQuery } from "../router.tsx";
 import { Badge, Button, Empty, State } from "../ui/basic.tsx";
@@ -36,9 +37,9 @@ const shows: [string, string, (r: Row) => boolean][] = [
 export function Machines(): JSX.Element {
   const chosen = draft.value.machines;
   useJudge();
-  const wanted = useComputed(() => (query.value.get("q") ?? "").toLowerCase().split(/\s+/).filter(Boolean));
+  const f = useFilter();
   const show = shows.find(([k]) => k === (query.value.get("show") ?? "")) ?? shows[0]!;
-  const found = rows.value.filter((r) => show[2](r) && wanted.value.every((w) => textOf(r).includes(w)));
+  const found = rows.value.filter((r) => show[2](r) && f.test.value(r));
   const set = new Set(chosen);
   const toggle = (name: string) => put({ machines: set.has(name) ? chosen.filter((n) => n !== name) : [...chosen, name] });
   const all = found.length > 0 && found.every((r) => set.has(r.name));
@@ -47,7 +48,7 @@ export function Machines(): JSX.Element {
       <section class="card" aria-labelledby="pick">
         <h3 id="pick">Choose</h3>
         <div class="tools">
-          <input type="search" aria-label="Search machines" placeholder="name, label, rack, vendor, MAC…" value={query.value.get("q") ?? ""} onInput={(e) => setQuery({ q: e.currentTarget.value })} />
+          <FilterBox of={f} />
           <div class="row" role="group" aria-label="Which machines are listed">
             {shows.map(([k, text, of]) => (
               <button key={k} type="button" class="button" aria-pressed={show[0] === k} onClick={() => setQuery({ show: k })}>
@@ -57,7 +58,7 @@ export function Machines(): JSX.Element {
           </div>
         </div>
         {found.length === 0 ? (
-          <None show={show[0]} searched={wanted.value.length > 0} />
+          <None show={show[0]} filter={f} />
         ) : (
           <>
             <Scroll label="Machines to choose from" class="picker">
@@ -105,7 +106,7 @@ export function Machines(): JSX.Element {
                 </tbody>
               </table>
             </Scroll>
-            {found.length > most && <p class="dim">{count(found.length - most, "more machine")} below: search for them. The box at the top chooses all {found.length.toLocaleString("en")}.</p>}
+            {found.length > most && <p class="dim">{count(found.length - most, "more machine")} below: filter for them. The box at the top chooses all {found.length.toLocaleString("en")}.</p>}
           </>
         )}
       </section>
@@ -114,26 +115,23 @@ export function Machines(): JSX.Element {
   );
 }
 
-// rows are new objects when they change, so what was made of one holds as long as it does
-const texts = new WeakMap<Row, string>();
-
-function textOf(r: Row): string {
-  let text = texts.get(r);
-  if (text === undefined) texts.set(r, (text = words(r)));
-  return text;
-}
-
-const words = (r: Row): string => [r.name, r.hostname, r.mac, r.address, r.rack, r.assetTag, r.vendor, r.product, r.serial, r.owner, r.image, r.arch, ...Object.entries(r.labels ?? {}).map(([k, v]) => `${k}=${v}`)].join(" ").toLowerCase();
-
 function without(names: string[], found: Row[]): string[] {
   const out = new Set(found.map((r) => r.name));
   return names.filter((n) => !out.has(n));
 }
 
 /** Why there is nothing to choose from, and where to go. */
-function None({ show, searched }: { show: string; searched: boolean }): JSX.Element {
+function None({ show, filter: f }: { show: string; filter: Filtering }): JSX.Element {
   if (!complete.value) return <p class="loading">Reading the machines…</p>;
-  if (searched) return <Empty title="No machine is like that" />;
+  if (f.text.value.trim()) {
+    const others = rows.value.filter(f.test.value).length;
+    return (
+      <Empty title="No machine matches the filter">
+        {others > 0 && <p>{count(others, "machine")} among all would: choose All above to see why they are not free.</p>}
+        <Button onPress={() => f.set("")}>Clear the filter</Button>
+      </Empty>
+    );
+  }
   if (rows.value.length === 0) {
     return (
       <Empty title="There is no machine yet">

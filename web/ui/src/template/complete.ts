@@ -5,7 +5,7 @@ import type { ActionKind, ActionKinds } from "../api/types.ts";
 import { completer, options, place, type Place, type Schema } from "../ui/schema.ts";
 
 /** A parameter that a document declares. */
-export interface Declared {
+interface Declared {
   name: string;
   type: string;
   description: string;
@@ -127,7 +127,7 @@ export function offers(text: string, pos: number, about: ActionKinds): { from: n
 }
 
 /** The schema of the options of a kind. */
-export const optionsOf = (k: ActionKind): Schema => k.options as Schema;
+const optionsOf = (k: ActionKind): Schema => k.options as Schema;
 
 function names(text: string, about: ActionKinds): Completion[] {
   return [

@@ -12,7 +12,7 @@ import { actionKinds } from "./read.ts";
 const complete = templateCompleter(actionKinds);
 
 /** A new template, or one that is there. */
-export interface EditProps {
+interface EditProps {
   record: Editable;
   isNew?: boolean;
   about: ActionKinds | undefined;

@@ -1,12 +1,14 @@
 // What a template would do on a machine: the appliance renders it, also unsaved, and says
 // what speaks against it.
 import type { ComponentChildren, JSX } from "preact";
-import { useEffect, useId, useMemo, useState } from "preact/hooks";
+import { useEffect, useMemo, useState } from "preact/hooks";
 import type { ActionKinds, Problem, RenderedTemplate, Template } from "../api/types.ts";
 import { asProblem, call } from "../api/call.ts";
+import { count } from "../format.ts";
+import { FilterBox, useFieldFilter } from "../list/filterbox.tsx";
 import { rows, row } from "../machines.ts";
 import { query, setQuery } from "../router.tsx";
-import { Badge, Field, ProblemBox, State } from "../ui/basic.tsx";
+import { Badge, ProblemBox, State } from "../ui/basic.tsx";
 import { Tick } from "../ui/inputs.tsx";
 import { Params, type Typed } from "./params.tsx";
 import { given, paramErrors } from "./refs.ts";
@@ -21,13 +23,13 @@ export interface Wanted {
 }
 
 /** What is shown. */
-export interface PreviewProps {
+interface PreviewProps {
   template: Template;
   /** It is not saved as it is shown. */
   unsaved?: boolean;
   about: ActionKinds | undefined;
-  /** What stands below a rendering that nothing speaks against. */
-  then?: (w: Wanted, r: RenderedTemplate) => ComponentChildren;
+  /** What stands below; it is told of a rendering that nothing speaks against. */
+  then?: (w: Wanted, r: RenderedTemplate | undefined) => ComponentChildren;
 }
 
 /** How long typing must pause before the appliance is asked, in milliseconds. */
@@ -78,9 +80,9 @@ export function Preview({ template, unsaved = false, about, then }: PreviewProps
               </p>
             )}
             <Steps actions={data.actions} about={about} label={`Steps on ${machine}`} />
-            {!data.refused && then?.(wanted, data)}
           </>
         )}
+        {then?.(wanted, data?.refused ? undefined : data)}
       </section>
     </div>
   );
@@ -126,48 +128,17 @@ function useRendered(template: Template, unsaved: boolean, wanted: Wanted, state
   return { ...answer, busy };
 }
 
-/** How many names are offered at a time. */
-const offered = 30;
-
-/** A machine by its name, with those offered that have in their names what is typed. */
-export function MachineField({ value, onValue }: { value: string; onValue: (v: string) => void }): JSX.Element {
-  const id = useId();
-  const [typed, setTyped] = useState(value);
-  const all = rows.value;
-  const near = useMemo(() => {
-    const word = typed.trim().toLowerCase();
-    const out: string[] = [];
-    for (const r of all) {
-      if (r.name.includes(word)) out.push(r.name);
-      if (out.length === offered) break;
-    }
-    return out;
-  }, [all, typed]);
-  const unknown = typed !== "" && !row(typed);
+/** A machine: by its name, or found by the filter of the lists of machines and then chosen. */
+function MachineField({ value, onValue }: { value: string; onValue: (v: string) => void }): JSX.Element {
+  const f = useFieldFilter(value, (t) => onValue(row(t.trim()) ? t.trim() : ""));
+  const text = f.text.value.trim();
+  const n = text && !row(text) ? rows.value.filter(f.test.value).length : 0;
   return (
-    <Field label="Machine" help={all.length === 0 ? "There is no machine yet." : undefined} error={unknown && near.length === 0 ? `No machine has ${typed} in its name.` : undefined}>
-      {(f) => (
-        <>
-          <input
-            {...f}
-            list={id}
-            placeholder="name of a machine"
-            autocomplete="off"
-            spellcheck={false}
-            value={typed}
-            onInput={(e) => {
-              const v = e.currentTarget.value.trim();
-              setTyped(v);
-              onValue(row(v) ? v : "");
-            }}
-          />
-          <datalist id={id}>
-            {near.map((n) => (
-              <option key={n} value={n} />
-            ))}
-          </datalist>
-        </>
-      )}
-    </Field>
+    <div class="field">
+      <FilterBox of={f} one="Machine" />
+      <div class="note" role="status">
+        {rows.value.length === 0 ? "There is no machine yet." : text && !row(text) ? (n === 0 ? <span class="wrong">No machine matches.</span> : `${count(n, "machine")} ${n === 1 ? "matches" : "match"}: choose one.`) : ""}
+      </div>
+    </div>
   );
 }

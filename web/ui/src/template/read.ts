@@ -1,6 +1,7 @@
 // What the pages of templates read from the API.
 import { call } from "../api/call.ts";
 import type { ActionKinds, Event } from "../api/types.ts";
+import { changes } from "../live.ts";
 
 let fetched: Promise<ActionKinds> | undefined;
 
@@ -13,5 +14,7 @@ export function actionKinds(): Promise<ActionKinds> {
   return fetched;
 }
 
+const templatesChange = changes("templates|workflows|rules");
+
 /** Whether an event may have changed a template, or what was made of one. */
-export const aboutTemplates = (e: Event): boolean => e.reason === "workflow-created" || (e.reason === "api-change" && / \/api\/v1\/(templates|apply|workflows|rules)/.test(e.detail ?? ""));
+export const aboutTemplates = (e: Event): boolean => e.reason === "workflow-created" || templatesChange(e);

@@ -2,7 +2,7 @@
 import type { Parameter, Template, Variable } from "../api/types.ts";
 
 /** A piece of a text: words, or the name of a parameter or variable. */
-export interface Piece {
+interface Piece {
   text: string;
   ref: boolean;
 }

@@ -4,6 +4,7 @@ import { useState } from "preact/hooks";
 import type { ActionKinds, RenderedTemplate, Template, WorkflowWorkflow } from "../api/types.ts";
 import { call, seg } from "../api/call.ts";
 import { count } from "../format.ts";
+import { Changed, useMeanwhile } from "../machine/meanwhile.tsx";
 import { go } from "../router.tsx";
 import { Button, Confirm, Dialog, say } from "../ui/basic.tsx";
 import { Preview, type Wanted } from "./preview.tsx";
@@ -17,29 +18,42 @@ export function Run({ template, about, onClose }: { template: Template; about: A
   );
 }
 
-/** The button that starts it, and what is asked before. */
-export function Start({ template, wanted, rendered: r }: { template: Template; wanted: Wanted; rendered: RenderedTemplate }): JSX.Element {
-  const [sure, setSure] = useState(false);
+/** The button that starts it where it can be started, and what is asked before. */
+export function Start({ template, wanted, rendered }: { template: Template; wanted: Wanted; rendered: RenderedTemplate | undefined }): JSX.Element | null {
+  // what was looked at when it was pressed: it is asked about until it is answered, whatever becomes of the machine
+  const [sure, setSure] = useState<{ wanted: Wanted; r: RenderedTemplate }>();
+  return (
+    <>
+      {rendered && (
+        <div class="row">
+          <Button kind={rendered.writesDisk ? "danger" : "primary"} onPress={() => setSure({ wanted, r: rendered })}>
+            Run it on {wanted.hardware}…
+          </Button>
+        </div>
+      )}
+      {sure && <Sure template={template} {...sure} onClose={() => setSure(undefined)} />}
+    </>
+  );
+}
+
+function Sure({ template, wanted, r, onClose }: { template: Template; wanted: Wanted; r: RenderedTemplate; onClose: () => void }): JSX.Element {
   const name = template.metadata.name;
+  const meanwhile = useMeanwhile(wanted.hardware);
   const start = async () => {
     const made = await call<WorkflowWorkflow>("POST", "/workflows", { body: { metadata: {}, spec: { template: name, ...wanted } } });
     say(`Workflow ${made.metadata.name} begins when ${wanted.hardware} netboots`);
     go(`/machines/${seg(wanted.hardware)}`);
   };
   return (
-    <div class="row">
-      <Button kind={r.writesDisk ? "danger" : "primary"} onPress={() => setSure(true)}>
-        Run it on {wanted.hardware}…
-      </Button>
-      {sure && (
-        <Confirm title={`Run ${name} on ${wanted.hardware}?`} word={r.writesDisk ? wanted.hardware : ""} verb="Run it" onClose={() => setSure(false)} onConfirm={start}>
-          <p>
-            {`${count(r.actions.length, "step")}: ${r.actions.map((a) => a.name).join(", ")}.`} The machine is restarted into the worker, which does them one by one.
-          </p>
-          {r.destroys && <p class="wrong">What is on the disks that it overwrites is lost.</p>}
-          {r.writesDisk && !r.destroys && <p class="wrong">It changes what is on a disk.</p>}
-        </Confirm>
-      )}
-    </div>
+    <Confirm title={`Run ${name} on ${wanted.hardware}?`} word={r.writesDisk ? wanted.hardware : ""} verb="Run it" over={meanwhile.gone} onClose={onClose} onConfirm={start}>
+      <Changed name={wanted.hardware} of={meanwhile}>
+        <p class="hint">{meanwhile.gone ? "Close this and choose a machine again." : "The appliance refuses where it cannot be run any more; close this to see what speaks against it."}</p>
+      </Changed>
+      <p>
+        {`${count(r.actions.length, "step")}: ${r.actions.map((a) => a.name).join(", ")}.`} The machine is restarted into the worker, which does them one by one.
+      </p>
+      {r.destroys && <p class="wrong">What is on the disks that it overwrites is lost.</p>}
+      {r.writesDisk && !r.destroys && <p class="wrong">It changes what is on a disk.</p>}
+    </Confirm>
   );
 }

@@ -7,7 +7,7 @@ import { Badge } from "../ui/basic.tsx";
 import { meaning, pieces } from "./refs.ts";
 
 /** What steps are shown: as written, with ${…}, or rendered. */
-export interface StepsProps {
+interface StepsProps {
   actions: readonly (ActionSpec | Action)[];
   /** What the kinds do; nothing is said of them while it is not there. */
   about: ActionKinds | undefined;

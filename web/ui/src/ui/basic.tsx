@@ -229,10 +229,10 @@ export function Dialog({ title, onClose, children, wide = false }: { title: stri
 }
 
 /** A dialog before something that cannot be taken back: the word must be typed. Children say what will happen. */
-export function Confirm({ title, word, verb, onClose, onConfirm, children }: { title: string; /** what must be typed; none is asked for where empty */ word: string; verb: string; onClose: () => void; onConfirm: () => Promise<unknown>; children: ComponentChildren }): JSX.Element {
+export function Confirm({ title, word, verb, over = false, onClose, onConfirm, children }: { title: string; /** what must be typed; none is asked for where empty */ word: string; verb: string; /** what it is about is there no more */ over?: boolean; onClose: () => void; onConfirm: () => Promise<unknown>; children: ComponentChildren }): JSX.Element {
   const [typed, setTyped] = useState("");
   const action = useAction();
-  const ready = typed.trim() === word;
+  const ready = typed.trim() === word && !over;
   return (
     <Dialog title={title} onClose={onClose}>
       <form

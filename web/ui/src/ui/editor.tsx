@@ -42,7 +42,7 @@ const common: Extension[] = [lineNumbers(), history(), drawSelection(), indentOn
 const fromOutside = Annotation.define<boolean>();
 
 /** What is edited and who hears of it. */
-export interface EditorProps {
+interface EditorProps {
   value: string;
   onChange?: ((text: string) => void) | undefined;
   /** What it is, for screen readers. */

@@ -36,7 +36,7 @@ export function Lines({ label, help, error, value, onValue, rows = 4, placeholde
   );
 }
 
-/** One of a few; each choice is its value and what it is called. */
+/** One of a few; each choice is its value and what it is called. A value that is none of them is shown too. */
 export function Choice({ label, help, error, value, onValue, of }: Labelled & { value: string; onValue: (v: string) => void; of: [value: string, text: string][] }): JSX.Element {
   return (
     <Field label={label} help={help} error={error}>
@@ -47,6 +47,7 @@ export function Choice({ label, help, error, value, onValue, of }: Labelled & { 
               {text}
             </option>
           ))}
+          {!of.some(([v]) => v === value) && <option value={value}>{value}</option>}
         </select>
       )}
     </Field>

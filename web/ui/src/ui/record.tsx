@@ -10,6 +10,7 @@ import type { Applied, Problem } from "../api/types.ts";
 import { asProblem, call, Failure, seg } from "../api/call.ts";
 import { Button, ProblemBox, useAction } from "./basic.tsx";
 import { Diff, Editor } from "./editor.tsx";
+import { masked } from "./mask.ts";
 
 /** What of a record people write; status and facts are the appliance's. */
 export interface Editable {
@@ -67,7 +68,7 @@ export interface FormProps {
 }
 
 /** What is edited. */
-export interface RecordEditorProps {
+interface RecordEditorProps {
   /** Like /subnets; the record's name goes behind it. */
   path: string;
   /** The record as it is; a template of one where it is new. */
@@ -155,7 +156,7 @@ export function RecordEditor({ path, record, isNew = false, complete, form: Form
         <div class="notice" role="alert">
           <strong>Somebody else changed {base.metadata.name} meanwhile.</strong> On the left is what is there now, on the right what you wrote.
         </div>
-        <Diff before={written(theirs)} after={value} label="their record and yours" />
+        <Diff before={written(theirs)} after={masked(value)} label="their record and yours" />
         <div class="row">
           <Button kind="primary" onPress={() => (setBase(theirs), setTheirs(undefined), action.clear(), setReview(undefined))}>
             Go on with mine
@@ -168,7 +169,7 @@ export function RecordEditor({ path, record, isNew = false, complete, form: Form
   if (review) {
     return (
       <div class="stack">
-        {review.result === "unchanged" ? <p>Nothing differs from what is there.</p> : <Diff before={isNew ? "" : written(base)} after={value} label="what is there, and what will be" />}
+        {review.result === "unchanged" ? <p>Nothing differs from what is there.</p> : <Diff before={isNew ? "" : written(base)} after={masked(value)} label="what is there, and what will be" />}
         <ProblemBox problem={action.problem} />
         <div class="row">
           <Button kind="primary" disabled={review.result === "unchanged"} onPress={save}>

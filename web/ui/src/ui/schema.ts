@@ -24,7 +24,7 @@ export type Schemas = Record<string, Schema>;
 let fetched: Promise<Schemas> | undefined;
 
 /** All schemas of the appliance, fetched once. Throws a Failure. */
-export function schemas(): Promise<Schemas> {
+function schemas(): Promise<Schemas> {
   fetched ??= fetch("/openapi.json", { credentials: "same-origin" })
     .then(async (r) => {
       if (!r.ok) throw new Failure(await problemOf(r));
@@ -149,7 +149,7 @@ export function below(all: Schemas, from: Schema | undefined, path: string[]): S
 }
 
 /** The schema that a reference means. */
-export function resolve(all: Schemas, s: Schema | undefined): Schema | undefined {
+function resolve(all: Schemas, s: Schema | undefined): Schema | undefined {
   for (let i = 0; s?.$ref && i < 10; i++) {
     const to: Schema | undefined = all[s.$ref.replace("#/components/schemas/", "")];
     s = to && s.description && !to.description ? { ...to, description: s.description } : to;
