@@ -174,6 +174,7 @@ test("an image is fetched from a URL with progress, over a connection that break
   await row(page, "fetched").getByText(/ of 12\.6 MB · .*\/s · .* left$/).waitFor();
   await row(page, "fetched").getByText("ready").waitFor();
   assert.equal((await api("viewer", "GET", "/images/fetched")).status.source.digest, site.sum.slice(7));
+});
 
 test("an upload that meets the end of the session goes on when the same person has signed in again", async (t) => {
   const make = async () => JSON.parse((await fetchAPI("admin", "POST", "/tokens", { metadata: { name: "uploader" }, spec: { role: "operator" } })).text).secret;

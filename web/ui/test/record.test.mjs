@@ -56,6 +56,7 @@ test("two who edit one record as YAML: mine goes on over theirs only when I say 
   await page.getByText('position: "7"').waitFor(); // the difference says what of theirs goes
   await page.getByRole("button", { name: "Apply" }).click();
   await eventually("mine is there", async () => (await api("viewer", "GET", "/hardware/contested-yaml")).spec.rack === "mine");
+});
 
 test("a secret that is typed is not shown in the review", async (t) => {
   await record("hushed", { power: { driver: "webhook", url: "https://power.example.org/x", secret: "0123456789abcdef0123" } });
