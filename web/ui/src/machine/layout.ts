@@ -3,7 +3,7 @@
 import type { DiskFact, Layout, PartitionFact, WorkflowWorkflow } from "../api/types.ts";
 
 /** A stretch of a disk: a partition, or room that none takes. */
-export interface Stretch {
+interface Stretch {
   part?: PartitionFact;
   /** In bytes. */
   size: number;
@@ -18,7 +18,7 @@ export type Tone = "boot" | "files" | "swap" | "member" | "other" | "free";
 const members = ["lvm2", "mdraid", "luks"];
 
 /** What a partition is for, as its colour says it. */
-export function toneOf(p: PartitionFact): Tone {
+function toneOf(p: PartitionFact): Tone {
   if (/^EFI|boot$/i.test(p.type ?? "")) return "boot";
   if (p.content === "swap") return "swap";
   if (members.includes(p.content ?? "")) return "member";
@@ -72,7 +72,7 @@ export function partitionName(disk: string, n: number): string {
 const quoted = (content: string, label: string | undefined): string => (label ? `${content} “${label}”` : content);
 
 /** What is in a partition, or else what its table says it is for. */
-export const partitionWords = (p: PartitionFact): string => (p.content ? quoted(p.content, p.label || p.name) : p.type || "of unknown content");
+const partitionWords = (p: PartitionFact): string => (p.content ? quoted(p.content, p.label || p.name) : p.type || "of unknown content");
 
 const tables: Record<Layout["table"], string> = { gpt: "GPT", dos: "MBR", none: "no partition table", unknown: "not known" };
 
