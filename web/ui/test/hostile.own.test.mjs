@@ -59,10 +59,10 @@ test("hostile text is shown as text on every page", async (t) => {
   }
 });
 
-/** The names of the tabs that a page has; that of a machine has some. */
+/** The names of the tabs that a page has, without what they count; that of a machine has some. */
 async function tabs(page) {
   if (/\/machines\//.test(page.url())) await page.getByRole("tab").first().waitFor();
-  return (await page.getByRole("tab").allInnerTexts()).map((n) => n.split("\n")[0].trim());
+  return (await page.getByRole("tab").allInnerTexts()).map((n) => n.split("\n")[0].replace(/ \(\d+\)$/, "").trim());
 }
 
 test("the text is there: it was not lost on the way", async (t) => {

@@ -45,7 +45,7 @@ export default function Network({ params }: { params: Record<string, string> }):
           label="Parts of the subnet"
           tabs={[
             { key: "addresses", label: "Addresses", panel: () => <Addresses s={s} leases={leases.data?.items ?? []} /> },
-            { key: "leases", label: `Leases (${leases.data?.items.length ?? 0})`, panel: () => <Leases leases={leases.data?.items ?? []} reload={leases.reload} /> },
+            { key: "leases", label: leases.data ? `Leases (${leases.data.items.length})` : "Leases", panel: () => <Leases leases={leases.data?.items ?? []} reload={leases.reload} /> },
             {
               key: "record",
               label: operator.value ? "Edit" : "Record",
