@@ -92,9 +92,7 @@ func newAppliance(ctx context.Context, c config, log *slog.Logger) (_ *appliance
 		return nil, err
 	}
 	a.logs = logs.Open(filepath.Join(c.Data, "logs"))
-	if err := a.sweepLogs(ctx); err != nil {
-		return nil, err
-	}
+	a.sweepLogs(ctx)
 	a.recorder = store.NewRecorder(a.db, log)
 	a.resolver = resolver{image: a.db.ImageByName, seeds: a.seeds()}
 	a.engine = workflow.NewEngine(workflow.Config{
