@@ -160,6 +160,7 @@ func (s *Session) found(f hardware.Facts) {
 		s.looked.Do(func() { s.firstFacts = seq; close(s.haveFacts) })
 	}()
 	f.Worker = s.c.Version
+	f.Disks, f.NICs = slices.Clone(f.Disks), slices.Clone(f.NICs) // who found them may still be looking
 	f.Cap()
 	all := f
 	s.latest.Store(&all)

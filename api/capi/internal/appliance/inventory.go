@@ -64,7 +64,10 @@ func (i *Inventory) Hardware(ctx context.Context, app *Appliance, age time.Durat
 func claimed(h *hardware.Hardware) hardware.Hardware {
 	out := hardware.Hardware{Meta: h.Meta, Spec: hardware.Spec{Netboot: h.Spec.Netboot, Arch: h.Spec.Arch, Protect: h.Spec.Protect, Rack: h.Spec.Rack}, Status: h.Status}
 	if f := h.Facts; f != nil {
-		out.Facts = &hardware.Facts{Arch: f.Arch, CPUs: f.CPUs, MemoryBytes: f.MemoryBytes, Disks: f.Disks, NICs: f.NICs}
+		out.Facts = &hardware.Facts{Arch: f.Arch, CPUs: f.CPUs, MemoryBytes: f.MemoryBytes, Disks: slices.Clone(f.Disks), NICs: f.NICs}
+		for i := range out.Facts.Disks {
+			out.Facts.Disks[i].Layout = nil // the most of it, and no claim asks for it
+		}
 	}
 	return out
 }
