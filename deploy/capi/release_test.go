@@ -82,8 +82,9 @@ func TestRelease(t *testing.T) {
 }
 
 // The real clusterctl installs the release, and the real webhooks and schemas take what
-// its templates, the examples and the converter make; the rights are those that are
-// needed and no more; a kubeadm node on Flatcar gets data that the install takes.
+// its templates, the examples and the converter make, other projects' kinds among them;
+// the rights are those that are needed and no more; a kubeadm node on Flatcar gets data
+// that the install takes.
 func TestReleaseInARealCluster(t *testing.T) {
 	t.Parallel()
 	ctx := t.Context()
@@ -118,9 +119,6 @@ func TestReleaseInARealCluster(t *testing.T) {
 			flatcar(t, p, text)
 		}
 	}
-	if text := generate(t, p, "talos", "talos"); !strings.Contains(text, "kind: TalosControlPlane") {
-		t.Errorf("the flavor talos:\n%s", text)
-	}
 	accepted(t, p, filepath.Join(dir, "autoscaler.yaml"), read(t, "examples/autoscaler.yaml"))
 	for _, name := range []string{"capt-v1alpha4", "capt-v1beta1", "capm3-v1beta1"} {
 		text := read(t, "../../api/capi/internal/convert/testdata/"+name+".out")
@@ -131,6 +129,7 @@ func TestReleaseInARealCluster(t *testing.T) {
 		}
 		accepted(t, p, filepath.Join(dir, name+".yaml"), text)
 	}
+	foreign(t, p)
 }
 
 func read(t *testing.T, name string) string {

@@ -15,6 +15,7 @@ import (
 	"github.com/rackstrap/rackstrap/api"
 	"github.com/rackstrap/rackstrap/api/capi/suite"
 	infrav1 "github.com/rackstrap/rackstrap/api/capi/v1beta1"
+	"github.com/rackstrap/rackstrap/deploy/lab/kube"
 	"github.com/rackstrap/rackstrap/deploy/lab/sim"
 	"github.com/rackstrap/rackstrap/hardware"
 )
@@ -111,6 +112,16 @@ func (s *clusters) claimer(name, prefix, selector string) map[string]string {
 	return map[string]string{"url": s.Connection()["url"], "token": t.Secret, "ownerPrefix": prefix, "fingerprint": t.Fingerprint}
 }
 
+// authority is a certificate of one that signed nothing of the appliance's.
+func authority(t *testing.T) string {
+	t.Helper()
+	ca, err := kube.NewAuthority("another")
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(ca.CertPEM)
+}
+
 func with(m map[string]string, key, value string) map[string]string {
 	out := map[string]string{key: value}
 	for k, v := range m {
@@ -138,6 +149,7 @@ func TestRackstrapCluster(t *testing.T) {
 	t.Parallel()
 	s := &clusters{Suite: suite.New(t, suite.Options{Machines: 4, Specs: []sim.Spec{{Name: "small", CPUs: 2, MemoryBytes: 8 << 30, Labels: map[string]string{"tenant": "red", "room": "north"}}}})}
 	right := s.claimer("c1", "capi/c1", "")
+	system := with(right, "ca.crt", "") // what a Secret had in stringData stays in it until it is written over
 	const mine = "{appliance: {secretRef: {name: mine}}}"
 	s.owned("c1", mine)
 	c := s.says("c1", clusterv1.ReadyCondition, infrav1.ApplianceSecretMissingReason, "default/mine does not exist")
@@ -151,16 +163,17 @@ func TestRackstrapCluster(t *testing.T) {
 		{with(right, "token", ""), infrav1.ApplianceSecretInvalidReason, "has no token"},
 		{with(right, "url", "http://appliance.example"), infrav1.ApplianceSecretInvalidReason, "not https"},
 		{with(right, "ca.crt", "nonsense"), infrav1.ApplianceSecretInvalidReason, "no certificate in it"},
-		{with(with(right, "ca.crt", ""), "fingerprint", strings.Repeat("0", 64)), infrav1.ApplianceUnreachableReason, "rackstrap version"},
-		{with(right, "url", "https://"+s.Lab.Gateway().String()+":9"), infrav1.ApplianceUnreachableReason, "nobody listens there"},
-		{with(right, "token", "rst_nobody"), infrav1.ApplianceRefusedReason, "token"},
-		{with(right, "ownerPrefix", "capi/c2"), infrav1.ApplianceSecretInvalidReason, "set ownerPrefix to capi/c1"},
+		{with(system, "fingerprint", strings.Repeat("0", 64)), infrav1.ApplianceUnreachableReason, "rackstrap version"},
+		{with(with(right, "ca.crt", authority(t)), "fingerprint", ""), infrav1.ApplianceUnreachableReason, "unknown authority"},
+		{with(system, "url", "https://"+s.Lab.Gateway().String()+":9"), infrav1.ApplianceUnreachableReason, "nobody listens there"},
+		{with(system, "token", "rst_nobody"), infrav1.ApplianceRefusedReason, "token"},
+		{with(system, "ownerPrefix", "capi/c2"), infrav1.ApplianceSecretInvalidReason, "set ownerPrefix to capi/c1"},
 	} {
 		s.secret("mine", with(tc.data, "unused", "x"))
 		s.poke("c1")
 		s.says("c1", infrav1.ApplianceReachableCondition, tc.reason, tc.text)
 	}
-	s.secret("mine", with(right, "ca.crt", ""))
+	s.secret("mine", system)
 	s.poke("c1")
 	c = s.divided("c1", clusterv1.ReadyCondition, infrav1.WaitingForEndpointReason, "spec.controlPlaneEndpoint", "a b c", "a b c")
 	if c.Status.Initialization.Provisioned != nil {

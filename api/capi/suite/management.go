@@ -230,8 +230,9 @@ func (m *Management) runProvider(ctx context.Context, name string, flags []strin
 	})
 }
 
-// Move has clusterctl move the namespace default to another management cluster.
-func (m *Management) Move(to *Management) error {
+// Move has clusterctl move the namespace default to another management cluster, with more
+// flags.
+func (m *Management) Move(to *Management, flags ...string) error {
 	if _, err := os.Stat(m.Plane.RepositoryConfig()); err != nil {
 		release, err := m.release(m.s.Context())
 		if err != nil {
@@ -241,7 +242,7 @@ func (m *Management) Move(to *Management) error {
 			return err
 		}
 	}
-	_, err := m.Plane.Clusterctl(m.s.Context(), "move", "--namespace", "default", "--kubeconfig", m.Plane.Kubeconfig, "--to-kubeconfig", to.Plane.Kubeconfig)
+	_, err := m.Plane.Clusterctl(m.s.Context(), append([]string{"move", "--namespace", "default", "--kubeconfig", m.Plane.Kubeconfig, "--to-kubeconfig", to.Plane.Kubeconfig}, flags...)...)
 	return err
 }
 

@@ -196,6 +196,7 @@ func TestTopology(t *testing.T) {
 	d.apply()
 	d.runs("two workers run")
 	d.rotated()
+	d.referred()
 	d.c.Workers = 1
 	d.apply()
 	d.runs("one worker runs")
@@ -245,6 +246,35 @@ func (d *topology) rotated() {
 	d.Never(3*time.Second, "templates change", func() error {
 		if now := d.templates(); !maps.Equal(now, after) {
 			return fmt.Errorf("%v, were %v", now, after)
+		}
+		return d.reconciled()
+	})
+}
+
+// referred: the class names another template for its workers, and machines of it take the
+// place of those of the old one; the control plane is not touched.
+func (d *topology) referred() {
+	d.Helper()
+	machines := d.infra()
+	worker := func(o *infrav1.RackstrapMachine) bool { return o.Labels[clusterv1.MachineDeploymentNameLabel] != "" }
+	template := new(infrav1.RackstrapMachineTemplate)
+	if err := d.Get(d.c.Namespace, "rackstrap-default-worker", template); err != nil {
+		d.Fatal(err)
+	}
+	template.ObjectMeta = metav1.ObjectMeta{Namespace: d.c.Namespace, Name: "rackstrap-default-worker-2"}
+	template.Spec.Template.Spec.MetaData = map[string]string{"generation": "2"}
+	if err := d.Client.Create(d.Context(), template); err != nil {
+		d.Fatal(err)
+	}
+	d.Kubectl("patch", "clusterclass", "rackstrap", "--type=json", "-p", `[{"op": "replace", "path": "/spec/workers/machineDeployments/0/infrastructure/templateRef/name", "value": "rackstrap-default-worker-2"}]`)
+	d.runs("the workers are of the class's other template", func() error {
+		for name, o := range d.infra() {
+			if worker(o) && (machines[name] != nil || o.Spec.MetaData["generation"] != "2" || o.Spec.Disk != "largest") {
+				return fmt.Errorf("%s is of the old one: %+v", name, o.Spec)
+			}
+			if !worker(o) && machines[name] == nil {
+				d.Fatalf("%s is new, a machine of the control plane", name)
+			}
 		}
 		return d.reconciled()
 	})

@@ -179,3 +179,70 @@ func TestNamespaceIsDeleted(t *testing.T) {
 	l.gone("w1")
 	l.Eventually("everything is available", l.AllAvailable)
 }
+
+// Paused before a remediation begins, and while one is under way: the machine is not
+// switched, and a remediation that is deleted stays, until the pause is over.
+func TestRemediationPaused(t *testing.T) {
+	t.Parallel()
+	l := start(t, suite.Options{Machines: 1})
+	l.machine("w1", nil)
+	name := l.ready("w1", clusterv1.ReadyReason).Status.Hardware.Name
+	l.runs(name)
+	m := new(clusterv1.Machine)
+	l.must(l.Get("default", "w1", m))
+	base := m.DeepCopy()
+	meta.SetStatusCondition(&m.Status.Conditions, metav1.Condition{Type: clusterv1.MachineHealthCheckSucceededCondition, Status: metav1.ConditionFalse, Reason: "Unhealthy"})
+	l.must(l.Client.Status().Patch(t.Context(), m, ctrlclient.MergeFrom(base)))
+	remediation := func() (*infrav1.RackstrapRemediation, error) {
+		r := new(infrav1.RackstrapRemediation)
+		return r, l.Get("default", "w1", r)
+	}
+	isPaused := func() {
+		t.Helper()
+		l.Eventually("the remediation is paused", func() error {
+			r, err := remediation()
+			if err == nil && !meta.IsStatusConditionTrue(r.Status.Conditions, clusterv1.PausedCondition) {
+				err = fmt.Errorf("%+v", r.Status.Conditions)
+			}
+			return err
+		})
+	}
+	boots := l.Machine(name).Boots()
+	still := func() error {
+		if n := l.Machine(name).Boots(); n != boots {
+			return fmt.Errorf("%d boots, were %d", n, boots)
+		}
+		_, err := remediation()
+		return err
+	}
+	l.pause(true)
+	l.must(l.Client.Create(t.Context(), &infrav1.RackstrapRemediation{
+		ObjectMeta: metav1.ObjectMeta{
+			Name: "w1", Namespace: "default", Labels: map[string]string{clusterv1.ClusterNameLabel: "c1"},
+			OwnerReferences: []metav1.OwnerReference{{APIVersion: clusterv1.GroupVersion.String(), Kind: "Machine", Name: "w1", UID: m.UID}},
+		},
+	}))
+	isPaused()
+	l.Never(3*time.Second, "a paused remediation does something", still)
+	l.pause(false)
+	l.Eventually("the power is cycled", func() error {
+		if l.Machine(name).Boots() == boots {
+			return errors.New("not yet")
+		}
+		return nil
+	})
+	l.pause(true)
+	isPaused()
+	boots = l.Machine(name).Boots()
+	r, err := remediation()
+	l.must(err)
+	l.must(l.Client.Delete(t.Context(), r))
+	l.Never(3*time.Second, "a paused remediation goes, or does something", still)
+	l.pause(false)
+	l.Eventually("it is gone", func() error {
+		if _, err := remediation(); !apierrors.IsNotFound(err) {
+			return fmt.Errorf("still there: %w", err)
+		}
+		return nil
+	})
+}

@@ -207,6 +207,15 @@ func TestMoveAtEveryStage(t *testing.T) {
 		x.node(name)
 	}
 	claims, installs := x.held(), x.installs()
+	x.must(x.Move(to.Management, "--dry-run"))
+	x.ready("held", infrav1.OnHoldReason)
+	for _, m := range []*live{from, to} {
+		var list infrav1.RackstrapMachineList
+		x.must(m.Client.List(t.Context(), &list, ctrlclient.InNamespace("default")))
+		if n := len(list.Items); m == from && n != len(x.all()) || m == to && n != 0 {
+			t.Errorf("%d machines after a move that was none", n)
+		}
+	}
 	x.must(x.Move(to.Management))
 	for _, list := range []ctrlclient.ObjectList{&clusterv1.ClusterList{}, &infrav1.RackstrapClusterList{}, &infrav1.RackstrapMachineList{}, &corev1.SecretList{}} {
 		x.must(from.Client.List(t.Context(), list, ctrlclient.InNamespace("default")))
