@@ -11,7 +11,8 @@ import (
 // looked up; each machine that went is wiped.
 func TestControlPlane(t *testing.T) {
 	t.Parallel()
-	s := suite.New(t, suite.Options{Machines: 5, CAPI: true})
+	// two in each of three racks: wherever the worker is, each has one for the control plane
+	s := suite.New(t, suite.Options{Machines: 6, CAPI: true})
 	c := suite.Cluster{Name: "c1", Workers: 1, Version: suite.OldKubernetesVersion}
 	s.Create(&c)
 	for _, n := range []int{3, 1} {
