@@ -261,9 +261,7 @@ func FuzzPackets(f *testing.F) {
 	want := pattern(700)
 	s, _, w := start(f, map[string][]byte{"f": want}, 5*time.Millisecond)
 	f.Fuzz(func(t *testing.T, b []byte) {
-		if len(b) > 1400 {
-			t.Skip("more than a frame")
-		}
+		b = b[:min(len(b), 1400)]                      // no more than a frame
 		hostile := dialFrom(t, net.IPv4(127, 0, 0, 3)) // the limit of one client is its own
 		hostile.send(loopback(s), b)
 		if got := dial(t).fetch(loopback(s), "f"); !bytes.Equal(got, want) {

@@ -96,13 +96,18 @@ func (e *Engine) lookAgain(ctx context.Context, m *machine, now time.Time) error
 	if s == nil || now.Before(m.look) {
 		return nil
 	}
-	m.doubted = nil
 	if m.session != s || s.leaving {
+		m.doubted = nil
 		return nil
 	}
 	mc, err := e.c.Store.Machine(ctx, m.uid)
-	if err != nil || !mc.Status.Stopping.Awaited() {
+	if err != nil && !errors.Is(err, ErrNotFound) {
+		m.look = now.Add(lookAfter) // the doubt stays until it can be read
 		return err
+	}
+	m.doubted = nil
+	if err != nil || !mc.Status.Stopping.Awaited() {
+		return nil // gone, or nobody waits for a proof
 	}
 	s.close("the machine was being switched when this worker came: connect again")
 	m.session, m.left = nil, now
