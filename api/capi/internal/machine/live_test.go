@@ -11,6 +11,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/utils/ptr"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
@@ -144,6 +145,17 @@ func (l *live) ready(name, reason string) *infrav1.RackstrapMachine {
 		return fmt.Errorf("%+v", o.Status.Conditions)
 	})
 	return o
+}
+
+// unhealthy has a Machine fail its health check.
+func (l *live) unhealthy(name string) *clusterv1.Machine {
+	l.Helper()
+	m := new(clusterv1.Machine)
+	l.must(l.Get("default", name, m))
+	base := m.DeepCopy()
+	meta.SetStatusCondition(&m.Status.Conditions, metav1.Condition{Type: clusterv1.MachineHealthCheckSucceededCondition, Status: metav1.ConditionFalse, Reason: "Unhealthy"})
+	l.must(l.Client.Status().Patch(l.Context(), m, ctrlclient.MergeFrom(base)))
+	return m
 }
 
 // runs waits until a machine has booted what was installed; Ready comes before that.

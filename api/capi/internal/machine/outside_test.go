@@ -188,11 +188,7 @@ func TestRemediationPaused(t *testing.T) {
 	l.machine("w1", nil)
 	name := l.ready("w1", clusterv1.ReadyReason).Status.Hardware.Name
 	l.runs(name)
-	m := new(clusterv1.Machine)
-	l.must(l.Get("default", "w1", m))
-	base := m.DeepCopy()
-	meta.SetStatusCondition(&m.Status.Conditions, metav1.Condition{Type: clusterv1.MachineHealthCheckSucceededCondition, Status: metav1.ConditionFalse, Reason: "Unhealthy"})
-	l.must(l.Client.Status().Patch(t.Context(), m, ctrlclient.MergeFrom(base)))
+	m := l.unhealthy("w1")
 	remediation := func() (*infrav1.RackstrapRemediation, error) {
 		r := new(infrav1.RackstrapRemediation)
 		return r, l.Get("default", "w1", r)

@@ -10,7 +10,6 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
-	ctrlclient "sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/rackstrap/rackstrap/api/capi/internal/contract"
 	"github.com/rackstrap/rackstrap/api/capi/suite"
@@ -158,11 +157,7 @@ func TestRemediationHearsTheAppliance(t *testing.T) {
 	o := l.ready("w1", clusterv1.ReadyReason)
 	name := o.Status.Hardware.Name
 	l.runs(name)
-	m := new(clusterv1.Machine)
-	l.must(l.Get("default", "w1", m))
-	base := m.DeepCopy()
-	meta.SetStatusCondition(&m.Status.Conditions, metav1.Condition{Type: clusterv1.MachineHealthCheckSucceededCondition, Status: metav1.ConditionFalse, Reason: "Unhealthy"})
-	l.must(l.Client.Status().Patch(t.Context(), m, ctrlclient.MergeFrom(base)))
+	m := l.unhealthy("w1")
 	_, err := l.API.Hold(t.Context(), name, true)
 	l.must(err)
 	l.must(l.Client.Create(t.Context(), &infrav1.RackstrapRemediation{ObjectMeta: metav1.ObjectMeta{
